@@ -248,6 +248,18 @@ class Fuser {
            readers.size() == 1 && graph_.nodes[readers[0]].op == Op::kReduceSum;
   }
 
+  // Returns true if the node makes a sum of bytes, or if it is arithmetic of such a sum and single numbers: what
+  // corrects a product by a zero point.
+  bool MakesSumOfBytes(int node) const {
+    const Node& n = graph_.nodes[node];
+    if (n.op == Op::kCast) return WidensForSum(node);
+    const bool arithmetic = n.op == Op::kSub || n.op == Op::kMul || n.op == Op::kReshape;
+    const auto is_sum = [&](ValueId v) { return graph_.Spec(v).NumElements() > 1; };
+    if ((!arithmetic && n.op != Op::kReduceSum) || std::ranges::count_if(n.inputs, is_sum) != 1) return false;
+    const Node* from = graph_.Producer(*std::ranges::find_if(n.inputs, is_sum));
+    return from && arithmetic == (from->op != Op::kCast) && MakesSumOfBytes(graph_.values[from->output].index);
+  }
+
   // Marks `v` as read in place if it is a slice, or a transpose that keeps the last dimension of its operand among its
   // `innermost` last dimensions, and if one node reads it beside sums.
   void ReadInPlace(ValueId v, int innermost) {
@@ -292,20 +304,22 @@ class Fuser {
   }
 
   // Adds the element-wise producers of the group's operands that have the shape of its elements and no readers outside
-  // the group. Those of an anchor's own operands stay outside, since an anchor reads its operands several times.
+  // the group. Those of an anchor's own operands stay outside, since an anchor reads its operands several times. Also
+  // adds the sums that correct a product of bytes.
   void AbsorbOperands(int id) {
     std::vector<int>& group = groups_[static_cast<size_t>(id)];
     const std::optional<Shape> shape = std::exchange(absorbed_[static_cast<size_t>(id)], std::nullopt);
     if (!shape) return;
     const int anchor = KindOf(graph_.nodes[group.front()].op) == OpKind::kAnchor ? group.front() : -1;
+    const bool corrects = anchor >= 0 && IsComputedProductOfBytes(graph_.nodes[anchor]);
     for (size_t i = anchor < 0 ? 0 : 1; i < group.size() && group.size() < kMostAbsorbed; ++i) {
       for (ValueId v : graph_.nodes[group[i]].inputs) {
         if (graph_.values[v].def != Value::Def::kNode || is_output_[v]) continue;
         const int node = graph_.values[v].index;
         const Node& n = graph_.nodes[node];
         const bool inside = std::ranges::all_of(consumers_[v], [&](int c) { return group_[c] == id && c != anchor; });
-        if (group_[node] >= 0 || !inside || KindOf(n.op) != OpKind::kElementwise || graph_.Spec(v).shape != *shape)
-          continue;
+        const bool joins = KindOf(n.op) == OpKind::kElementwise && graph_.Spec(v).shape == *shape;
+        if (group_[node] >= 0 || !inside || !(joins || (corrects && MakesSumOfBytes(node)))) continue;
         group_[node] = id;
         is_absorbed_[node] = true;
         group.push_back(node);
@@ -391,7 +405,7 @@ class Fuser {
     }
     EndAtFewestBits(group);
     const bool absorbs = kind != OpKind::kAnchor ? rows.allowed && !rows.reduced : !attends;
-    if (absorbs && !has_transpose && !is_padded) absorbed_.back() = rows.full;
+    if (absorbs && !is_padded && (!has_transpose || kind == OpKind::kAnchor)) absorbed_.back() = rows.full;
   }
 
   // Lets the group end at a value of fewer bits if what follows is cheap and can join the kernels that read the result,

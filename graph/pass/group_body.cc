@@ -19,11 +19,13 @@ void AddViews(const Graph& graph, const NodeGroup& group, ValueId v, std::set<Va
   ordered.push_back(*view);
 }
 
-// Returns the order of operands: values of the group first, then those that it has absorbed, then other activations,
-// then constants.
-int Rank(const Graph& graph, const NodeGroup& group, ValueId v, const std::set<ValueId>& inner) {
-  if (inner.count(v)) return graph.Producer(v) && group.is_absorbed[graph.values[v].index] ? 1 : 0;
-  return graph.FindConstant(v) ? 3 : 2;
+// Returns the order of an operand of the node: values of the group first, then those that it has absorbed, then other
+// activations, then constants. Absorbed corrections of a product come before all: programs compute operands in this
+// order, and the loops of the product can include only readers whose other operands are there.
+int Rank(const Graph& graph, const NodeGroup& group, const Node& node, ValueId v, const std::set<ValueId>& inner) {
+  if (!inner.count(v)) return graph.FindConstant(v) ? 3 : 2;
+  if (!graph.Producer(v) || !group.is_absorbed[graph.values[v].index]) return 0;
+  return graph.Spec(v).shape == graph.Spec(node.output).shape ? 1 : -1;
 }
 
 bool IsLiteral(const Graph& graph, ValueId v, const Constant& c, const std::vector<Node>& nodes) {
@@ -50,7 +52,7 @@ void EmitGroup(const Graph& graph, const NodeGroup& group, Rewriter& rewriter) {
     for (ValueId v : graph.nodes[n].inputs) AddViews(graph, group, v, inner, ordered);
     ordered.push_back(graph.nodes[n]);
     auto& in = ordered.back().inputs;
-    const auto rank = [&](size_t i) { return Rank(graph, group, in[i], inner); };
+    const auto rank = [&](size_t i) { return Rank(graph, group, ordered.back(), in[i], inner); };
     if (GetOpInfo(ordered.back().op).commutative && rank(1) < rank(0)) std::swap(in[0], in[1]);
   }
   GraphBuilder body;

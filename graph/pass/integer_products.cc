@@ -184,9 +184,9 @@ class IntegerProductsPass {
   ValueId ZeroOfUnsigned(const Centered& x) { return ZeroPlus(x, IsSigned(x) ? kSignOffset : 0); }
   ValueId ZeroOfSigned(const Centered& x) { return ZeroPlus(x, IsSigned(x) ? 0 : -kSignOffset); }
 
-  // Returns the sums of the bytes of each column (axis_from_back = 2) or row (1) of matrices, minus `less` (-1: none),
-  // times `factor`. Columns of transposed matrices are summed as the rows that they are in memory.
-  ValueId CorrectionBy(ValueId bytes, int64_t axis_from_back, ValueId less, ValueId factor) {
+  // Returns `offset` minus the sum of the bytes of each column (axis_from_back = 2) or row (1) of matrices, times
+  // `factor`. Columns of transposed matrices are summed as the rows that they are in memory.
+  ValueId CorrectionBy(ValueId bytes, int64_t axis_from_back, ValueId offset, ValueId factor) {
     const Graph& now = rewriter_.builder.graph();
     Shape shape = now.Spec(bytes).shape;
     auto axis = static_cast<int64_t>(shape.size()) - axis_from_back;
@@ -201,8 +201,7 @@ class IntegerProductsPass {
       }
     }
     ValueId sums = Must(Op::kReduceSum, {Must(Op::kCast, {bytes}, CastAttrs{kIntegers})}, AxesAttrs{{axis}});
-    if (less >= 0) sums = Must(Op::kSub, {sums, less});
-    sums = Must(Op::kMul, {sums, factor});
+    sums = Must(Op::kMul, {Must(Op::kSub, {offset, sums}), factor});
     return rewriter_.builder.Spec(sums).shape == shape ? sums : Must(Op::kReshape, {sums}, ReshapeAttrs{shape});
   }
 
@@ -215,10 +214,10 @@ class IntegerProductsPass {
     const ValueId a = Unsigned(node.inputs[0], *x), b = Signed(node.inputs[1], *w);
     const ValueId z = ZeroOfUnsigned(*x), u = ZeroOfSigned(*w);
     ValueId y = Must(node.op, {a, b}, node.attrs, node.name);
-    if (z >= 0) y = Must(Op::kSub, {y, CorrectionBy(b, 2, -1, z)});
+    if (z >= 0) y = Must(Op::kAdd, {y, CorrectionBy(b, 2, Number(0), z)});
     if (u >= 0) {
-      const ValueId less = z >= 0 ? Must(Op::kMul, {z, Number(TermsOf(graph_, node))}) : -1;
-      y = Must(Op::kSub, {y, CorrectionBy(a, 1, less, u)});
+      const ValueId offset = z >= 0 ? Must(Op::kMul, {z, Number(TermsOf(graph_, node))}) : Number(0);
+      y = Must(Op::kAdd, {y, CorrectionBy(a, 1, offset, u)});
     }
     rewriter_.Set(node.output, y);
     return true;

@@ -72,7 +72,8 @@ TEST(FuseBytes, ProductsReadHeadsWhereTheyLie) {
   EXPECT_EQ(KernelOf({.right = kTransposedHeads, .x = {.zero = 0}}), "transpose_batch_matmul");
   EXPECT_EQ(KernelOf({.left = kHeads, .right = kTransposedHeads, .result = kHeads, .x = {.zero = 0}}),
             "transpose_transpose_batch_matmul_transpose");
-  EXPECT_EQ(KernelOf({.left = kHeads, .lead = {2, 3}}), "transpose_batch_matmul_sub") << "beside a sum";
+  EXPECT_EQ(KernelOf({.left = kHeads, .lead = {2, 3}}), "transpose_batch_matmul_cast_reduce_sum_sub_mul_add")
+      << "beside a sum";
 }
 
 TEST(FuseBytes, OtherTransposesStay) {
@@ -87,21 +88,42 @@ TEST(FuseBytes, OtherTransposesStay) {
   EXPECT_EQ(KernelOf(Fused(heads, {})), "batch_matmul") << "no product of bytes";
 }
 
-// Corrections by zero points sum rows in memory, those of transposed columns, too.
-TEST(FuseBytes, SumsReadHeadsWhereTheyLie) {
-  const auto labels = [](const Product& p) {
-    std::vector<std::string> all;
-    for (const Task& task : ExtractTasks(Fused(Make(p)))) all.push_back(task.Label());
-    std::ranges::sort(all);
-    return all;
+// Returns the operators of all kernels, in alphabetical order.
+std::vector<std::string> KernelsOf(const Product& p, const PassEnv& env = {.multiplies_bytes = true}) {
+  std::vector<std::string> all;
+  for (const Task& task : ExtractTasks(Fused(Make(p), env))) all.push_back(task.Label());
+  std::ranges::sort(all);
+  return all;
+}
+using Labels = std::vector<std::string>;
+
+// Corrections by zero points sum rows in memory, those of transposed columns, too, in the kernel of the product.
+TEST(FuseBytes, SumsJoinTheirProduct) {
+  EXPECT_EQ(KernelsOf({.right = kTransposedHeads}),
+            (Labels{"transpose_batch_matmul_transpose_cast_reduce_sum_sub_mul_reshape_add"}));
+  EXPECT_EQ(KernelsOf({.right = {0, 1, 3, 2}}), (Labels{"transpose_batch_matmul_cast_reduce_sum_sub_mul_reshape_add"}));
+  const Product rows = {.left = kHeads, .result = kHeads, .x = {.zero = 0}, .w = {.zero = 5, .type = DType::Int(8)}};
+  EXPECT_EQ(KernelsOf(rows), (Labels{"transpose_batch_matmul_cast_reduce_sum_sub_mul_add_transpose"}));
+  EXPECT_EQ(KernelsOf({.right = {3, 1, 2, 0}}), (Labels{"batch_matmul_cast_reduce_sum_sub_mul_add", "transpose"}));
+}
+
+TEST(FuseBytes, OtherSumsStayApart) {
+  EXPECT_EQ(KernelsOf({}, {.fuses_attention = false, .multiplies_bytes = true}),
+            (Labels{"batch_matmul_add", "cast_reduce_sum_sub_mul"}))
+      << "no rule of the target places them";
+  Quantizer q(5);
+  const Shape shape = {3, 33, 20};
+  const ValueId x = q.b.Input("x", {DType::UInt(8), shape}), w = q.b.Input("w", {DType::Int(8), {3, 20, 7}});
+  const auto sum = [&](ValueId bytes) {
+    return q.b.Must(Op::kReduceSum, {q.b.Must(Op::kCast, {bytes}, CastAttrs{DType::Int(32)})}, AxesAttrs{{2}});
   };
-  using Labels = std::vector<std::string>;
-  EXPECT_EQ(labels({.right = kTransposedHeads}),
-            (Labels{"transpose_batch_matmul_sub", "transpose_cast_reduce_sum_mul"}));
-  EXPECT_EQ(labels({.right = {0, 1, 3, 2}}), (Labels{"cast_reduce_sum_mul", "transpose_batch_matmul_sub"}));
-  EXPECT_EQ(labels({.left = kHeads, .x = {.zero = 0}, .w = {.zero = 5, .type = DType::Int(8)}}),
-            (Labels{"transpose_batch_matmul_sub", "transpose_cast_reduce_sum_mul"}));
-  EXPECT_EQ(labels({.right = {3, 1, 2, 0}}), (Labels{"batch_matmul_sub", "cast_reduce_sum_mul", "transpose"}));
+  const ValueId read_twice = sum(x),
+                scaled = q.b.Must(Op::kMul, {sum(x), q.b.Input("s", {DType::Int(32), {3, 33, 1}})});
+  ValueId y = q.b.Must(Op::kAdd, {q.b.Must(Op::kBatchMatmul, {x, w}), read_twice});
+  y = q.b.Must(Op::kAdd, {y, scaled});
+  q.b.Output(y, "y");
+  q.b.Output(read_twice, "sum");
+  EXPECT_EQ(KernelOf(Fused(q.b.Finish())), "batch_matmul_add_add") << "an output, and no sum times one number";
 }
 
 // The conversion to the other sign comes before the transpose.

@@ -18,6 +18,7 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
   RULE(ProgramsRule, 1)  /* blocks with loops of their own: sorting, elimination */                           \
   RULE(ScatterRule, 1)   /* serial updates at computed indices or along an axis */                            \
   RULE(AttentionRule, 3) /* two products with passes over rows between them */                                \
+  RULE(OperandSumsRule, 1) /* sums that correct products of bytes by zero points */                           \
   RULE(InlineRule, 1)    /* element-wise blocks disappear into their consumers */                             \
   RULE(BlockStreamsRule, 1) /* products of few rows with constants that have a scale for each block of terms */ \
   RULE(WinogradRule, 1)  /* all stages of a Winograd convolution */                                           \

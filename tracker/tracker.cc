@@ -172,13 +172,19 @@ struct Tracker::Impl {
       for (const rpc::Peer& peer : std::exchange(gone, {}))
         for (const TrackerState::Dial& dial : state.OnUnreachable(peer, Now())) Do(dial);
     }
-    // The answers do not wait for the log.
-    for (rpc::FarmEvent& event : std::exchange(untold, {})) options.on_event(std::move(event));
     // Waits a little, so that many changes in a short time are one write. A lost epoch is learned again from a server.
     constexpr int64_t kDelay = 200;  // milliseconds
     if (state.changes() != saved_changes && !options.state_folder.empty() && !save)
       save = loop.After(kDelay, [this] { Save(); });
     timer.Set(state.NextWake());
+    // The log waits until this thread has slept. Before, it would keep the processor from ZeroMQ's thread, which sends
+    // the answers.
+    constexpr int64_t kLogDelay = 1;  // milliseconds
+    if (!untold.empty() && !tell) tell = loop.After(kLogDelay, [this] { Tell(); });
+  }
+  void Tell() {
+    tell.reset();
+    for (rpc::FarmEvent& event : std::exchange(untold, {})) options.on_event(std::move(event));
   }
 
   void Do(const TrackerState::Dial& dial) {
@@ -306,6 +312,7 @@ struct Tracker::Impl {
     const rpc::AllowList::Entries before = members.Allowed(), now = read->Allowed();
     const bool has_new_key = read->keys.public_key != members.keys.public_key;
     const bool waits_anew = read->next_at != members.next_at;
+    Tell();  // what has happened before
     for (const std::string& line : ChangesOf(members, *read, by))
       if (options.on_note) options.on_note(line);
     members = *read;
@@ -340,7 +347,7 @@ struct Tracker::Impl {
   std::vector<rpc::Peer> gone;   // peers that have left, as the present input has shown
   TrackerState state;
   int64_t saved_changes = 0;  // TrackerState::changes as of the latest write
-  Loop::Watch save;
+  Loop::Watch save, tell;
   UniqueFd folder_lock;
   Members members;  // none, if the tracker listens at ipc sockets only
   std::shared_ptr<rpc::AllowList> allowed = std::make_shared<rpc::AllowList>(rpc::AllowList::Entries());
@@ -362,6 +369,7 @@ struct Tracker::Impl {
 
 Tracker::Tracker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Tracker::~Tracker() {
+  impl_->Tell();
   if (impl_->save) impl_->Save();
 }
 const std::vector<std::string>& Tracker::endpoints() const { return impl_->endpoints; }

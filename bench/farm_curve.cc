@@ -1,6 +1,8 @@
 // Measures how soon a tracker grants a device over TCP while 1,000 other clients are connected and send 2,000 messages
-// per second, and how soon a bare ROUTER of ZeroMQ with CURVE sends a message back under the same load, in turns.
-//   bench_farm_curve [--turns N] [--seconds S]      S seconds for each of the two in a turn
+// per second, and how soon a bare ROUTER of ZeroMQ with CURVE sends a message back under the same load. A turn measures
+// each of the two for S seconds. They change every half second, and the clients of the other one are connected and
+// silent meanwhile. On a host that is not idle, `nice -n -15` keeps the processors for the programs of this bench.
+//   bench_farm_curve [--turns N] [--seconds S]
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -12,8 +14,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "bench/arguments.h"
 #include "bench/main.h"
@@ -96,7 +100,7 @@ Status Echo() {
   while (true) socket.Send(socket.Receive());
 }
 
-// 1,000 connected clients of one listener, of which each in turn sends a message.
+// 1,000 connected clients of one listener, of which each in turn sends a message, between Resume and Pause.
 class Load {
  public:
   static Result<std::unique_ptr<Load>> Start(const Peer& peer, const rpc::CurveKeys& own) {
@@ -111,8 +115,14 @@ class Load {
     load->thread_ = std::thread([raw = load.get()] { raw->Run(); });
     return load;
   }
+  void Resume() {
+    sends_ = true;
+    sends_.notify_one();
+  }
+  void Pause() { sends_ = false; }
   ~Load() {
     ends_ = true;
+    Resume();
     if (thread_.joinable()) thread_.join();
     sockets_.clear();
     zmq_ctx_term(context_);
@@ -122,8 +132,12 @@ class Load {
   Load() { zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, kClients + 16); }
   static rpc::Frames Renewal() { return rpc::Encode({rpc::RandomId(), rpc::LeaseRenew{rpc::RandomId()}, {}}); }
   void Run() {
-    Clock::time_point next = Clock::now();
+    Clock::time_point next;
     for (size_t i = 0; !ends_; i = (i + 1) % sockets_.size()) {
+      if (!sends_) {
+        sends_.wait(false);
+        next = Clock::now();
+      }
       while (!sockets_[i]->Receive(ZMQ_DONTWAIT).empty()) {
       }
       sockets_[i]->Send(Renewal());
@@ -133,7 +147,7 @@ class Load {
 
   void* context_ = zmq_ctx_new();
   std::vector<std::unique_ptr<Socket>> sockets_;
-  std::atomic<bool> ends_ = false;
+  std::atomic<bool> ends_ = false, sends_ = false;
   std::thread thread_;
 };
 
@@ -143,17 +157,6 @@ struct Times {
 Times Summary(std::vector<double> ms) {
   std::ranges::sort(ms);
   return {ms[ms.size() / 2], ms[ms.size() * 99 / 100]};
-}
-
-// Asks one after the other, 10 ms apart, and returns the times of the answers. `ask` sends a question and waits.
-template <class Ask>
-Result<Times> Measure(double seconds, const Ask& ask) {
-  std::vector<double> ms;
-  for (const auto end = Clock::now() + std::chrono::duration<double>(seconds); Clock::now() < end;) {
-    ms.push_back(TRY(ask()));
-    std::this_thread::sleep_for(10ms);
-  }
-  return Summary(std::move(ms));
 }
 
 double MillisSince(Clock::time_point begin) {
@@ -178,37 +181,69 @@ Result<Answer> Ask(Socket& socket, rpc::Body question, double& ms) {
   }
 }
 
-Result<Times> TimeTracker(const Peer& tracker, const rpc::CurveKeys& own, double seconds) {
-  const auto load = TRY(Load::Start(tracker, own));
-  const std::unique_ptr<void, void (*)(void*)> context(zmq_ctx_new(), [](void* c) { zmq_ctx_term(c); });
-  Socket socket(context.get(), ZMQ_DEALER);
-  TRY(socket.Connect(tracker, own));
-  return Measure(seconds, [&]() -> Result<double> {
-    double ms = 0, ignored = 0;
-    const rpc::LeaseGranted granted = TRY(Ask<rpc::LeaseGranted>(
-        socket, rpc::LeaseRequest{.client = "c", .client_name = "c", .key = "cpu", .wait_ms = kPatienceMs}, ms));
-    TRY(Ask<rpc::LeaseReleased>(socket, rpc::LeaseRelease{granted.lease}, ignored));
-    return ms;
-  });
+// One of the two that are compared: a listener with its load, and a client whose questions are timed.
+class Side {
+ public:
+  using Question = std::function<Result<double>(Socket&)>;  // returns the milliseconds until the answer
+
+  static Result<std::unique_ptr<Side>> Start(const Peer& peer, const rpc::CurveKeys& own, Question question) {
+    auto side = std::unique_ptr<Side>(new Side(std::move(question)));
+    TRY(side->socket_.Connect(peer, own));
+    side->load_ = TRY(Load::Start(peer, own));
+    return side;
+  }
+  // Asks one question after the other under load, 10 ms apart. Appends the times of the answers.
+  Status Measure(double seconds, std::vector<double>& ms) {
+    load_->Resume();
+    std::this_thread::sleep_for(kWarmUp);
+    for (const auto end = Clock::now() + std::chrono::duration<double>(seconds); Clock::now() < end;) {
+      ms.push_back(TRY(question_(socket_)));
+      std::this_thread::sleep_for(10ms);
+    }
+    load_->Pause();
+    std::this_thread::sleep_for(10ms);  // the last answers come
+    return {};
+  }
+
+ private:
+  static constexpr auto kWarmUp = 50ms;
+  explicit Side(Question question) : question_(std::move(question)) {}
+
+  const std::unique_ptr<void, void (*)(void*)> context_{zmq_ctx_new(), [](void* c) { zmq_ctx_term(c); }};
+  Socket socket_{context_.get(), ZMQ_DEALER};
+  Question question_;
+  std::unique_ptr<Load> load_;
+};
+
+rpc::LeaseRequest Wish() { return {.client = "c", .client_name = "c", .key = "cpu", .wait_ms = kPatienceMs}; }
+
+Result<double> TimeLease(Socket& socket) {
+  double ms = 0, ignored = 0;
+  const rpc::LeaseGranted granted = TRY(Ask<rpc::LeaseGranted>(socket, Wish(), ms));
+  TRY(Ask<rpc::LeaseReleased>(socket, rpc::LeaseRelease{granted.lease}, ignored));
+  return ms;
 }
 
-Result<Times> TimeEcho(const Peer& echo, double seconds) {
-  const rpc::CurveKeys own = rpc::NewCurveKeys();
-  const auto load = TRY(Load::Start(echo, own));
-  const std::unique_ptr<void, void (*)(void*)> context(zmq_ctx_new(), [](void* c) { zmq_ctx_term(c); });
-  Socket socket(context.get(), ZMQ_DEALER);
-  TRY(socket.Connect(echo, own));
-  const rpc::LeaseRequest question{.client = "c", .client_name = "c", .key = "cpu", .wait_ms = kPatienceMs};
-  return Measure(seconds, [&]() -> Result<double> {
-    const rpc::Frames asked = rpc::Encode({rpc::RandomId(), question, {}});
-    const Clock::time_point begin = Clock::now();
-    socket.Send(asked);
-    if (socket.Receive().empty()) return Err("the echo does not answer");
-    const double ms = MillisSince(begin);
-    socket.Send(rpc::Encode({rpc::RandomId(), rpc::LeaseRelease{rpc::RandomId()}, {}}));
-    socket.Receive();
-    return ms;
-  });
+Result<double> TimeEcho(Socket& socket) {
+  const rpc::Frames asked = rpc::Encode({rpc::RandomId(), Wish(), {}});
+  const Clock::time_point begin = Clock::now();
+  socket.Send(asked);
+  if (socket.Receive().empty()) return Err("the echo does not answer");
+  const double ms = MillisSince(begin);
+  socket.Send(rpc::Encode({rpc::RandomId(), rpc::LeaseRelease{rpc::RandomId()}, {}}));
+  socket.Receive();
+  return ms;
+}
+
+// Measures both for so long. They change every half second, so that both meet what disturbs this host meanwhile.
+Result<std::pair<Times, Times>> Turn(Side& tracker, Side& echo, double seconds) {
+  constexpr double kSlice = 0.5;  // seconds
+  std::vector<double> tracker_ms, echo_ms;
+  for (double measured = 0; measured < seconds; measured += kSlice) {
+    TRY(tracker.Measure(kSlice, tracker_ms));
+    TRY(echo.Measure(kSlice, echo_ms));
+  }
+  return std::pair(Summary(std::move(tracker_ms)), Summary(std::move(echo_ms)));
 }
 
 // Starts a program and returns the first line that it prints.
@@ -291,11 +326,12 @@ Result<int> Main(int argc, char** argv) {
   TRY(farm.Start());
   std::optional<Started> echo_process;
   const Peer echo = TRY(StartEcho(echo_process));
+  const auto leases = TRY(Side::Start(farm.peer, farm.client, TimeLease));
+  const auto echoes = TRY(Side::Start(echo, rpc::NewCurveKeys(), TimeEcho));
   std::vector<double> p50, p99;
   std::printf("%5s %31s %31s\n", "", "tracker: p50 ms, p99 ms", "echo: p50 ms, p99 ms");
   for (int turn = 0; turn < turns; ++turn) {
-    const Times tracker = TRY(TimeTracker(farm.peer, farm.client, seconds));
-    const Times bare = TRY(TimeEcho(echo, seconds));
+    const auto [tracker, bare] = TRY(Turn(*leases, *echoes, seconds));
     p50.push_back(tracker.p50 / bare.p50);
     p99.push_back(tracker.p99 / bare.p99);
     std::printf("%5d %20.3f %10.3f %20.3f %10.3f\n", turn + 1, tracker.p50, tracker.p99, bare.p50, bare.p99);

@@ -139,7 +139,7 @@ class ReadBounder {
                         });
     if (e.As<Select>() || (nested && load->buffer->name != own_)) return ClampVars(e, all, own_);
     if (!load) return MapChildren(e, [&](const Expr& child) { return ClampLoads(child, all); });
-    if (load->buffer->name == own_) return e;
+    if (load->buffer->name == own_ || load->indices.empty()) return e;
     VarMap clamp;
     const size_t lane = LaneDimension(*load);
     bool any = false, last = Leaves(*load, lane), contiguous = false;

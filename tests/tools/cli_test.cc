@@ -211,6 +211,7 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
   CliResult json = Run(tune);
   EXPECT_EQ(json.code, 0) << json.Text();
   std::vector<Json> events = EventsOf(json.out);
+  std::erase_if(events, [](const Json& e) { return NameOf(e) == "note"; });  // other programs may disturb all times
   ASSERT_EQ(events.size(), 3u) << json.out;
   EXPECT_EQ(NameOf(events[0]), "begin");
   EXPECT_EQ(NameOf(events[1]), "end");

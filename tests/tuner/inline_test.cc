@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "ir/visit.h"
 #include "te/create_prim_func.h"
@@ -14,6 +15,14 @@ namespace autotune {
 namespace {
 
 using namespace test;
+
+// A chain in which each link multiplies the two before.
+PrimFunc Pairs(int links) {
+  const te::Tensor x = te::Placeholder("x", {40});
+  te::Tensor before = x, y = x;
+  for (int i = 0; i < links; ++i) before = std::exchange(y, topi::Mul("product" + std::to_string(i), y, before));
+  return te::CreatePrimFunc("pairs", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}});
+}
 
 // x to the power of two to the power of `links`.
 PrimFunc Squares(int links) {
@@ -56,11 +65,13 @@ PrimFunc PaddedQuotient(int64_t before, int64_t after) {
 const Target kGpu = Target::Parse("opencl -mtriple=x86_64-linux-gnu -max-threads=1024 -shared=48K").value();
 
 TEST(Inline, KeepsLinksOfLongChains) {
-  CheckSpace(Squares(24), 4);
-  for (const Target& target : {TestTarget(), kGpu}) {
-    const Size size = SizeOfFirstSketch(Squares(24), target);
-    EXPECT_GT(size.blocks, 1);
-    EXPECT_LT(size.nodes, 20'000);
+  for (const PrimFunc& chain : {Squares(24), Pairs(30)}) {
+    CheckSpace(chain, 4);
+    for (const Target& target : {TestTarget(), kGpu}) {
+      const Size size = SizeOfFirstSketch(chain, target);
+      EXPECT_GT(size.blocks, 1);
+      EXPECT_LT(size.nodes, 20'000);
+    }
   }
 }
 

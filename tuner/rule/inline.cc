@@ -23,15 +23,16 @@ bool HasSlowArithmetic(const BlockView& block) {
 // roundings in front of a quantized layer normalization.
 constexpr double kWorthKeeping = 8;
 
-// Most nodes that inlining may add to a reader of several elements. Such a reader repeats the expression of the block,
-// so that each link of a chain would double it, as repeated squaring does. In networks, inlining adds 30 nodes at most.
+// Most nodes that inlining may add to the readers of a block for the loads behind the first one. Each load repeats the
+// expression of the block, so that each link of a chain would double it, as repeated squaring does.
 constexpr int64_t kMostRepeated = 1024;
 
-// Returns how many nodes inlining the block adds to this reader for the loads behind the first one.
-int64_t RepeatedNodes(const BlockView& block, const BlockView& reader) {
+// Returns how many nodes that are.
+int64_t RepeatedNodes(const BlockView& block, const std::vector<const BlockView*>& readers) {
   int64_t nodes = 0, loads = 0;
   Walk(block.node.As<Block>()->body, nullptr, [&](const Expr&) { return ++nodes > 0; });
-  ForEachLoad(reader.node, [&](const Load& load) { loads += load.buffer->name == block.writes; });
+  for (const BlockView* reader : readers)
+    ForEachLoad(reader->node, [&](const Load& load) { loads += load.buffer->name == block.writes; });
   return nodes * (loads - 1);
 }
 
@@ -78,8 +79,7 @@ Status InlineRule(SketchBuilder& s, const BlockView& block, int) {
   const double work = ArithmeticOf(block.node.As<Block>()->body).Cost();
   if (reduced && several && work >= kWorthKeeping && !s.target().IsGpu())
     return Err("much arithmetic would be repeated");
-  if (any([&](const BlockView& c) { return RepeatedNodes(block, c) > kMostRepeated; }))
-    return Err("a long expression would be repeated");
+  if (RepeatedNodes(block, consumers) > kMostRepeated) return Err("a long expression would be repeated");
   if (repeated && HasSlowArithmetic(block)) return Err("a quotient or root would be repeated");
   TRY(s.Do(ComputeInline{.block = block.name}));
   return {};

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "tuner/rule/passes.h"
 #include "tuner/rule/rule.h"
@@ -7,6 +8,17 @@ namespace autotune {
 namespace {
 
 bool AddsProducts(const BlockView& block) { return block.reduction && DotGroupOf(block) > 0; }
+
+// Returns true if the block follows from a product.
+bool FollowsFromProduct(const std::vector<BlockView>& blocks, const BlockView& block) {
+  std::set<Name> needed = block.reads;                       // buffers
+  for (auto b = blocks.rbegin(); b != blocks.rend(); ++b) {  // readers come behind what they read
+    if (b->name == block.name || !needed.contains(b->writes)) continue;
+    if (AddsProducts(*b)) return true;
+    needed.insert(b->reads.begin(), b->reads.end());
+  }
+  return false;
+}
 
 // Inlines the blocks that make the operand of a sum, such as a transpose and a conversion.
 void InlineOperands(SketchBuilder& s, const Name& sum) {
@@ -36,10 +48,12 @@ const BlockView* ReaderOf(const std::vector<BlockView>& blocks, const BlockView&
 // rows of its own. Other rules then place the product, with the correction in its epilogue.
 Status OperandSumsRule(SketchBuilder& s, const BlockView& block, int) {
   if (!block.reduction || AddsProducts(block)) return Err("the block is not a sum of single elements");
-  if (!std::ranges::any_of(s.Blocks(), AddsProducts)) return Err("no instructions add products in groups here");
+  std::vector<BlockView> blocks = s.Blocks();
+  if (!std::ranges::any_of(blocks, AddsProducts)) return Err("no instructions add products in groups here");
+  if (FollowsFromProduct(blocks, block)) return Err("the block adds results of a product");
   InlineOperands(s, block.name);
   std::vector<Name> names = {block.name};
-  std::vector<BlockView> blocks = s.Blocks();
+  blocks = s.Blocks();
   while (const BlockView* reader = ReaderOf(blocks, *FindBlock(blocks, names.back()))) {
     const Name name = reader->name, last = names.back();
     if (!reader->reduction && InlineRule(s, *FindBlock(blocks, last), 0).ok()) names.pop_back();

@@ -15,11 +15,11 @@
 namespace autotune::graph {
 namespace {
 
-// Returns whether the body computes nothing but the largest or the least element of a tensor.
+// Returns whether the body computes nothing but the largest or the least element of a tensor of several elements.
 bool IsExtremum(const Graph& body) {
   const Node& node = body.nodes.front();
   return body.nodes.size() == 1 && (node.op == Op::kReduceMax || node.op == Op::kReduceMin) &&
-         body.Spec(node.output).NumElements() == 1;
+         body.Spec(node.output).NumElements() == 1 && body.Spec(node.inputs[0]).NumElements() > 1;
 }
 
 // Returns whether the body computes each element of its result from one element of each tensor, at the same place.

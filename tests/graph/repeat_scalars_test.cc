@@ -138,6 +138,12 @@ TEST(FlatKernels, DoNotDependOnTheShape) {
   EXPECT_EQ(TasksOf({32, 16}, {32, 17}, quantize), 6u) << "another number of elements";
 }
 
+// A tensor of one element has no axis to reduce once its shape is left out.
+TEST(FlatKernels, KeepTensorsOfOneElement) {
+  const auto quantize = [](DynamicQuantizer& m, ValueId x) { return m.Dynamic(x).bytes; };
+  EXPECT_EQ(TasksOf({1, 1}, {32, 16}, quantize), 6u);
+}
+
 TEST(FlatKernels, OthersKeepTheirShapes) {
   const auto elements = [](DynamicQuantizer& m, ValueId x) { return m.Relu(x); };
   EXPECT_EQ(TasksOf({32, 16}, {2, 16, 16}, elements), 2u) << "it reads no extremum";

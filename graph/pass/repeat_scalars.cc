@@ -32,8 +32,7 @@ std::vector<ValueId> ParametersOf(const Graph& body) {
 
 bool IsAmong(Op op, std::initializer_list<Op> ops) { return std::ranges::find(ops, op) != ops.end(); }
 
-// Returns whether kernels may apply the operator to one number again. Others, such as functions that are polynomials,
-// are computed once.
+// Returns whether kernels may apply the operator to one number again. Functions that are polynomials are computed once.
 bool IsCheap(Op op) {
   using enum Op;
   return IsAmong(op, {kAdd, kSub, kMul, kDiv,   kFma,  kMax,   kMin,  kAbs,   kNeg,  kRelu,      kClip, kSqrt,

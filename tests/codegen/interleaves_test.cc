@@ -5,19 +5,9 @@
 namespace autotune {
 namespace {
 
-std::vector<Target> Targets() {
-  std::vector<Target> targets = Generators();
-  for (const char* cpu : {"x86-64", "x86-64-v3"}) {
-    if (Cpu().triple.starts_with("x86_64")) {
-      targets.push_back(Target::Parse(std::string("llvm -mtriple=x86_64-linux-gnu -mcpu=") + cpu).value());
-    }
-  }
-  return targets;
-}
-
 TEST(Interleaves, VectorsOfAnyElementsAndCounts) {
   size_t number = 0;
-  for (const Target& target : Targets()) {
+  for (const Target& target : AllGenerators()) {
     for (const char* type : {"f32", "f64", "i8", "i16", "i64"}) {
       for (int lanes : {4, 8, 16}) {
         for (int columns = 2; columns <= 9; ++columns) {
@@ -39,7 +29,7 @@ TEST(Interleaves, VectorsOfAnyElementsAndCounts) {
 
 // The last column holds a number, not a value of the operand.
 TEST(Interleaves, PaddedColumns) {
-  for (const Target& target : Targets()) {
+  for (const Target& target : AllGenerators()) {
     AgreesWithInterpreter(Parse(R"(func f(x: f32[3, 32] input, y: f32[32, 4] output) {
       for j in 2 { for u in 4 unrolled { for l in 16 vectorized {
         block t(r: S 32 = j * 16 + l, c: S 4 = u) { y[r, c] = select(c < 3, x[c, r], -1.0) }
@@ -51,7 +41,7 @@ TEST(Interleaves, PaddedColumns) {
 
 // Lanes of a part of the columns, and sequences that read what they write, take no turns.
 TEST(Interleaves, WhatIsMissingOrReadInBetweenStays) {
-  for (const Target& target : Targets()) {
+  for (const Target& target : AllGenerators()) {
     AgreesWithInterpreter(Parse(R"(func f(x: f32[16, 4] input, y: f32[16, 4] output) {
       for i in 16 { for j in 4 vectorized { block zero(a: S 16 = i, b: S 4 = j) { y[a, b] = x[a, b] } } }
       for u in 3 unrolled { for l in 16 vectorized {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "codegen/codegen.h"
@@ -22,6 +23,16 @@ inline Target Cpu() { return Target::Parse("cpu").value(); }
 inline const std::vector<Target>& Generators() {
   static const std::vector<Target> targets = {Cpu(), Target::Parse("c").value(),
                                               Target::Parse("c -vectors=none").value()};
+  return targets;
+}
+
+// Returns these targets and, on x86-64, LLVM for CPUs with shorter vectors.
+inline std::vector<Target> AllGenerators() {
+  std::vector<Target> targets = Generators();
+  for (const char* cpu : {"x86-64", "x86-64-v3"}) {
+    if (Cpu().triple.starts_with("x86_64"))
+      targets.push_back(Target::Parse(std::string("llvm -mtriple=x86_64-linux-gnu -mcpu=") + cpu).value());
+  }
   return targets;
 }
 

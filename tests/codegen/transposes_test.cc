@@ -6,19 +6,9 @@
 namespace autotune {
 namespace {
 
-std::vector<Target> Targets() {
-  std::vector<Target> targets = Generators();
-  for (const char* cpu : {"x86-64", "x86-64-v3"}) {
-    if (Cpu().triple.starts_with("x86_64")) {
-      targets.push_back(Target::Parse(std::string("llvm -mtriple=x86_64-linux-gnu -mcpu=") + cpu).value());
-    }
-  }
-  return targets;
-}
-
 TEST(Tiles, SquaresOfAnyElements) {
   size_t number = 0;
-  for (const Target& target : Targets()) {
+  for (const Target& target : AllGenerators()) {
     for (const char* type : {"f32", "f64", "i8", "i16", "i32", "i64"}) {
       for (int lanes : {4, 8, 16}) {
         // Generated C has no transposes in registers, and C compilers take most of the time, so one lane count
@@ -43,7 +33,7 @@ TEST(Tiles, SquaresOfAnyElements) {
 
 // One sequence of statements reads several squares, in expressions, in any order.
 TEST(Tiles, SeveralSquares) {
-  for (const Target& target : Targets()) {
+  for (const Target& target : AllGenerators()) {
     AgreesWithInterpreter(Parse(R"(func f(a: f32[16, 40] input, b: f32[16, 40] input, y: f32[32, 16] output) {
       for u in 32 unrolled { for l in 16 vectorized {
         block t(c: S 32 = 31 - u, r: S 16 = l) { y[c, r] = a[r, c + 8] * 2.0 + b[r, c] - a[r, c] }
@@ -55,7 +45,7 @@ TEST(Tiles, SeveralSquares) {
 
 // A sequence that writes a buffer and reads it again must read the new values.
 TEST(Tiles, WhatIsWrittenInBetweenIsSeen) {
-  for (const Target& target : Targets()) {
+  for (const Target& target : AllGenerators()) {
     AgreesWithInterpreter(Parse(R"(func f(x: f32[16, 16] input, z: f32[16, 16] output) {
       alloc t: f32[16, 16]
       for i in 16 { for j in 16 vectorized { block zero(a: S 16 = i, b: S 16 = j) { t[a, b] = 0.0 } } }
@@ -71,7 +61,7 @@ TEST(Tiles, WhatIsWrittenInBetweenIsSeen) {
 // A lane whose condition is false is not read, so such lanes form no square. Columns without a condition still form
 // one.
 TEST(Tiles, ConditionsKeepTheirLanes) {
-  for (const Target& target : Targets()) {
+  for (const Target& target : AllGenerators()) {
     AgreesWithInterpreter(Parse(R"(func f(x: f32[20, 16] input, w: f32[32, 16] input, y: f32[16, 32] output) {
       for j in 2 { for u in 16 unrolled { for l in 16 vectorized {
         block t(c: S 16 = u, r: S 32 = j * 16 + l) { y[c, r] = w[r, c] + select(r < 20, x[r, c], -1.0) }
@@ -83,7 +73,7 @@ TEST(Tiles, ConditionsKeepTheirLanes) {
 
 // Two blocks read each column.
 TEST(Tiles, TheSameColumnTwice) {
-  for (const Target& target : Targets()) {
+  for (const Target& target : AllGenerators()) {
     AgreesWithInterpreter(Parse(R"(func f(x: f32[16, 16] input, y: f32[16, 16] output, z: f32[16, 16] output) {
       for u in 16 unrolled {
         for l in 16 vectorized { block a(c: S 16 = u, r: S 16 = l) { y[c, r] = x[r, c] * 2.0 } }
@@ -96,7 +86,7 @@ TEST(Tiles, TheSameColumnTwice) {
 
 // Unrolled copies of a sequence must not share loads, since the buffer changes between them.
 TEST(Tiles, EachSequenceReadsForItself) {
-  for (const Target& target : Targets()) {
+  for (const Target& target : AllGenerators()) {
     AgreesWithInterpreter(Parse(R"(func f(x: f32[16, 16] input, y: f32[2, 2, 16, 16] output) {
       alloc z: f32[2, 4] alloc t: f32[16, 16]
       for v in 2 unrolled {

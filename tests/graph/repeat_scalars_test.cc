@@ -1,5 +1,5 @@
-// Numbers that follow from a few others, as those of dynamic quantization: kernels that read them compute them again,
-// and do not depend on shapes. Every number stays.
+// Dynamic quantization makes numbers that follow from a few others. The kernels that read such numbers compute them
+// again. The kernels of extrema do not depend on shapes. Results stay the same.
 #include <gtest/gtest.h>
 
 #include <functional>

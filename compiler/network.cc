@@ -255,6 +255,9 @@ Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& option
   };
   // Only the CPU's rules schedule attention as one kernel (tuner/rule/rule.h). A GPU's rules have a kernel each for the
   // products and the softmax.
+  const graph::ByteLookUps look_ups = target.IsGpu()           ? graph::ByteLookUps::kNone
+                                      : target.has_byte_tables ? graph::ByteLookUps::kInRegisters
+                                                               : graph::ByteLookUps::kByLoads;
   const graph::PassEnv env{.context = passes,
                            .evaluate = evaluate,
                            .fuses_attention = !target.IsGpu(),
@@ -266,7 +269,8 @@ Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& option
                            .rounds_to_int8 = options.int8,
                            .winograd = options.winograd,
                            .repeats_scalars = !target.IsGpu(),
-                           .converts_factors = !target.IsGpu()};
+                           .converts_factors = !target.IsGpu(),
+                           .byte_look_ups = look_ups};
   const IRModule fused = TRY(graph::Optimize(module, env));
   return RunMakeKernels(fused, target, {.exact = !options.winograd}, passes);
 }

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "graph/infer.h"
-#include "ir/dot.h"
+#include "ir/byte_table.h"
 #include "te/index.h"
 
 namespace autotune::graph {
@@ -165,6 +165,13 @@ Result<TensorSpec> InferFma(const Attrs&, const Specs& in) {
   const Shape products = TRY(BroadcastShapes(in[0].shape, in[1].shape));
   Shape shape = TRY(BroadcastShapes(products, in[2].shape));
   return TensorSpec{in[0].dtype, std::move(shape)};
+}
+
+Result<TensorSpec> InferLookUp(const Attrs&, const Specs& in) {
+  if (!IsByte(in[0].dtype)) return Err("looks up 8-bit integers, not ", in[0].Text());
+  if (!IsByte(in[1].dtype) || in[1].shape != Shape{kByteValues})
+    return Err("takes a table of ", kByteValues, " 8-bit integers, not ", in[1].Text());
+  return TensorSpec{in[1].dtype, in[0].shape};
 }
 
 Result<TensorSpec> InferReduce(const Attrs& attrs, const Specs& in) {
@@ -364,6 +371,7 @@ const OpInfo kTable[] = {
     {Op::kShiftRight,      2, T::kUnsigned, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
     {Op::kWhere,           3, T::kSelected, std::monostate{},   K::kElementwise, L::kElementwise, false, InferWhere},
     {Op::kFma,             3, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferFma},
+    {Op::kLookUp,          2, T::kOwn,      std::monostate{},   K::kElementwise, L::kElementwise, false, InferLookUp},
     {Op::kMaxPool2d,       1, T::kNumbers,  PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<2>},
     {Op::kAvgPool2d,       1, T::kFloats,   PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<2>},
     {Op::kMaxPool3d,       1, T::kNumbers,  PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<3>},

@@ -72,6 +72,7 @@ enum class Op {
   kShiftRight,
   kWhere,      // condition, then, else; all three broadcast
   kFma,        // a, b, c: a b + c of floats, which broadcast; rounded once where the target has an instruction for it
+  kLookUp,     // x i8 or u8, table [256] i8 or u8: the entry for the bits of each x, read as a u8
   kMaxPool2d,  // windows hold at least one element of the input; pads never win
   kAvgPool2d,
   kMaxPool3d,
@@ -109,17 +110,17 @@ AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "block_ma
               "sigmoid", "sqrt", "tanh", "erf", "exp", "log", "abs", "neg", "floor", "ceil", "round", "sin", "cos",
               "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "leaky_relu", "isnan", "not",
               "cast", "bit_cast", "add", "sub", "mul", "div", "mod", "pow", "max", "min", "equal", "less", "less_equal",
-              "and", "or", "xor", "shift_left", "shift_right", "where", "fma", "max_pool2d", "avg_pool2d", "max_pool3d",
-              "avg_pool3d", "arg_max_pool", "global_avg_pool", "global_max_pool", "reduce_sum", "reduce_prod",
-              "reduce_max", "reduce_min", "arg_reduce", "lrn", "softmax", "concat", "gather", "gather_elements",
-              "scatter", "cumulate", "top_k", "select_boxes", "gather_sum", "det", "slice", "pad", "broadcast_to",
-              "reshape", "transpose", "fused", "call")
+              "and", "or", "xor", "shift_left", "shift_right", "where", "fma", "look_up", "max_pool2d", "avg_pool2d",
+              "max_pool3d", "avg_pool3d", "arg_max_pool", "global_avg_pool", "global_max_pool", "reduce_sum",
+              "reduce_prod", "reduce_max", "reduce_min", "arg_reduce", "lrn", "softmax", "concat", "gather",
+              "gather_elements", "scatter", "cumulate", "top_k", "select_boxes", "gather_sum", "det", "slice", "pad",
+              "broadcast_to", "reshape", "transpose", "fused", "call")
 }
 namespace autotune::graph {
 inline constexpr int kNumOps = static_cast<int>(Op::kCall) + 1;
 
 enum class OpKind {
-  kElementwise,  // each output element from the broadcast-corresponding elements of the inputs
+  kElementwise,  // each output element from the broadcast-corresponding elements of the inputs; tables do not broadcast
   kInjective,    // each output element from one input element
   kReduction,    // reductions over windows, images or axes; element-wise consumers may join the kernel
   kAnchor,       // convolutions and products, scheduled by tiling; element-wise consumers join the kernel

@@ -16,6 +16,9 @@ namespace autotune::graph {
 // in parallel and equal kernels only once.
 using ConstantEvaluator = std::function<Result<std::vector<TensorValue>>(const Graph&)>;
 
+// How kernels look bytes up in tables (ir/byte_table.h). kNone: tables do not suit the target.
+enum class ByteLookUps { kNone, kByLoads, kInRegisters };
+
 // The environment of graph passes.
 struct PassEnv {
   PassContext context = {};
@@ -30,6 +33,7 @@ struct PassEnv {
   bool winograd = true;                  // true: the user allows Winograd's algorithm for convolutions of floats
   bool repeats_scalars = false;          // true: a kernel computes a few numbers faster than another kernel starts
   bool converts_factors = false;         // true: kernels of products convert bytes and halves that meet f32 in vectors
+  ByteLookUps byte_look_ups = ByteLookUps::kNone;
 };
 
 struct Pass {
@@ -114,6 +118,11 @@ Result<Graph> Bf16Products(const Graph& graph, const PassEnv& env);
 // Lets products of few rows read weights of 16 bits as they are stored (half_weights.cc), if env.converts_factors.
 // Results stay equal, bit for bit.
 Result<Graph> HalfWeights(const Graph& graph, const PassEnv& env);
+
+// Turns functions of one tensor of 8 bits with results of 8 bits into tables of their values (byte_tables.cc), as far
+// as env.byte_look_ups makes that worthwhile. Results stay equal, bit for bit, but for roundoffs of the machine that
+// folds constants.
+Result<Graph> ByteTables(const Graph& graph, const PassEnv& env);
 
 // Moves the division by the scale of QuantizeLinear into the constants in front of it (fold_scales.cc). Results of
 // QuantizeLinear differ by one where the quotient is within a few roundoffs of a tie.

@@ -20,6 +20,7 @@ const std::vector<Pass>& Pipeline() {
       {"round_products", RoundProducts},
       {"bf16_products", Bf16Products},
       {"half_weights", HalfWeights},
+      {"byte_tables", ByteTables},
       {"share_common_subexpressions", ShareCommonSubexpressions},
       {"fold_constants", FoldConstants},
       {"share_common_subexpressions", ShareCommonSubexpressions},

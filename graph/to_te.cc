@@ -247,6 +247,8 @@ class Lowering {
         return done(topi::Where(name, in[0], in[1], in[2]));
       case Op::kFma:
         return done(topi::Fma(name, in[0], in[1], in[2]));
+      case Op::kLookUp:
+        return done(topi::LookUp(name, in[0], in[1]));
       case Op::kMaxPool2d:
       case Op::kMaxPool3d: {
         return done(topi::MaxPool(name, in[0], ToTopi(std::get<PoolAttrs>(node.attrs))));

@@ -35,6 +35,9 @@ bool CpuImplies(std::string_view cpu, std::string_view feature) {
   static constexpr std::string_view kAvx512Vnni[] = {
       "cascadelake",    "cooperlake",    "icelake-client", "icelake-server",  "tigerlake", "rocketlake",
       "sapphirerapids", "emeraldrapids", "graniterapids",  "graniterapids-d", "znver4",    "znver5"};
+  static constexpr std::string_view kAvx512Vbmi[] = {
+      "cannonlake",    "icelake-client", "icelake-server",  "tigerlake", "rocketlake", "sapphirerapids",
+      "emeraldrapids", "graniterapids",  "graniterapids-d", "znver4",    "znver5"};
   // Without those that are slow at it (described_cpu.cc).
   static constexpr std::string_view kAvx512Bf16[] = {"cooperlake", "znver4", "znver5"};
   static constexpr std::string_view kAmx[] = {"sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d"};
@@ -51,6 +54,7 @@ bool CpuImplies(std::string_view cpu, std::string_view feature) {
   if (feature == "fma") return avx2 || in(kFmaWithoutAvx2);
   if (feature == "avx512vl" || feature == "avx512bw") return avx512 && cpu != "knl" && cpu != "knm";
   if (feature == "avx512vnni") return in(kAvx512Vnni);
+  if (feature == "avx512vbmi") return in(kAvx512Vbmi);
   if (feature == "avx512bf16") return in(kAvx512Bf16);
   if (feature.starts_with("amx-")) return in(kAmx);
   if (feature == "dotprod" || feature == "i8mm" || feature == "bf16") {
@@ -134,6 +138,7 @@ void Derive(Target& target) {
     target.has_tiles =
         target.kind == TargetKind::kLlvm && avx512 && has("amx-tile") && has("amx-int8") && has("amx-bf16");
     target.has_bf16_dot = target.kind == TargetKind::kLlvm && avx512 && has("avx512vl") && has("avx512bf16");
+    target.has_byte_tables = target.kind == TargetKind::kLlvm && avx512 && has("avx512vbmi");
     // The instruction works on vectors, so C source without vector types cannot use it.
     target.has_ldexp = avx512 && target.vector_types;
   } else {  // 32 registers and a fused multiply-add
@@ -146,6 +151,7 @@ void Derive(Target& target) {
     };
     target.has_byte_dot = has_on_arm("dotprod");
     target.has_mixed_dot = has_on_arm("i8mm");
+    target.has_byte_tables = target.kind == TargetKind::kLlvm && target.triple.starts_with("aarch64");
     target.has_bf16_dot = has_on_arm("bf16");
   }
 }

@@ -64,6 +64,7 @@ struct Target {
   bool has_word_dot = false;      // dot products of words, where there are none of bytes, which add twice as many
   bool has_mixed_dot = false;     // AArch64: one of unsigned by signed bytes; x86 has no other
   bool has_bf16_dot = false;      // dot products of bf16
+  bool has_byte_tables = false;   // look-ups of bytes in tables that registers hold (ir/byte_table.h)
   bool has_tiles = false;         // registers of two dimensions, and products of bytes and of bf16 (ir/tile_product.h)
   bool has_f16 = false;           // instructions that convert between f16 and f32, if the generator can emit them
   bool has_ldexp = false;         // an instruction that multiplies the lanes of a vector by powers of two

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "ir/byte_table.h"
 #include "ir/visit.h"
 #include "support/check.h"
 
@@ -79,7 +80,8 @@ class Widener {
   BufferMap wide_;
 };
 
-// Collects the buffers whose values decide an index, the extent of a loop, a divisor or a shift count.
+// Collects the buffers whose values decide an index (but for look-ups, whose tables have an entry for each byte), the
+// extent of a loop, a divisor or a shift count.
 class SteeringBuffers {
  public:
   explicit SteeringBuffers(const PrimFunc& f) {
@@ -91,7 +93,7 @@ class SteeringBuffers {
           return true;
         },
         [&](const Expr& e) {
-          if (const Load* load = e.As<Load>()) Add(load->indices);
+          if (const Load* load = e.As<Load>(); load && !LookedUpByte(*load)) Add(load->indices);
           if (const Binary* binary = e.As<Binary>(); binary && IsSteered(binary->op)) Add(binary->b);
           return true;
         });

@@ -2,13 +2,17 @@
 
 #include <cmath>
 
+#include "ir/byte_table.h"
 #include "ir/int_math.h"
 #include "support/check.h"
 
 namespace autotune::topi {
 
-Tensor Map(const std::string& name, const std::vector<Tensor>& inputs,
-           const std::function<Expr(const std::vector<Expr>&)>& fn) {
+namespace {
+
+// As Map, of a function that also reads elements of `tables` of its own choice.
+Tensor MapWith(const std::string& name, const std::vector<Tensor>& inputs, const std::vector<Tensor>& tables,
+               const std::function<Expr(const std::vector<Expr>&)>& fn) {
   Shape shape;
   for (const Tensor& t : inputs) CHECK(te::BroadcastShapes(shape, t.shape(), &shape)) << name << ": shapes differ";
   std::vector<te::Axis> axes = te::NaturalAxes(shape);
@@ -20,7 +24,7 @@ Tensor Map(const std::string& name, const std::vector<Tensor>& inputs,
   }
   Shape domain;
   for (const te::Axis& axis : axes) domain.push_back(axis.extent);
-  std::vector<Tensor> loaded;
+  std::vector<Tensor> loaded = tables;
   for (const Tensor& t : inputs) {
     if (!t->splat) loaded.push_back(t);
   }
@@ -38,8 +42,6 @@ Tensor Map(const std::string& name, const std::vector<Tensor>& inputs,
       shape);
 }
 
-namespace {
-
 Tensor Map1(const std::string& name, const Tensor& x, const std::function<Expr(const Expr&)>& fn) {
   return Map(name, {x}, [&](const std::vector<Expr>& e) { return fn(e[0]); });
 }
@@ -48,6 +50,11 @@ Tensor Map2(const std::string& name, const Tensor& a, const Tensor& b, BinaryOp 
 }
 
 }  // namespace
+
+Tensor Map(const std::string& name, const std::vector<Tensor>& inputs,
+           const std::function<Expr(const std::vector<Expr>&)>& fn) {
+  return MapWith(name, inputs, {}, fn);
+}
 
 // The constant is the first operand, since max returns its second operand if either is NaN. So a NaN stays.
 Tensor Relu(const std::string& name, const Tensor& x) {
@@ -162,6 +169,9 @@ Tensor Fma(const std::string& name, const Tensor& a, const Tensor& b, const Tens
   return Map(name, {a, b, c}, [](const std::vector<Expr>& e) {
     return MakeCall(autotune::Op::kFma, {e[0], e[1], e[2]});
   });
+}
+Tensor LookUp(const std::string& name, const Tensor& x, const Tensor& table) {
+  return MapWith(name, {x}, {table}, [&](const std::vector<Expr>& e) { return table({ByteIndex(e[0])}); });
 }
 Tensor Sum(const std::string& name, const std::vector<Tensor>& inputs) {
   CHECK(!inputs.empty());

@@ -52,6 +52,8 @@ Tensor Pow(const std::string& name, const Tensor& a, const Tensor& b);
 Tensor Compare(const std::string& name, const Tensor& a, const Tensor& b, BinaryOp op);  // to bool
 Tensor Where(const std::string& name, const Tensor& condition, const Tensor& a, const Tensor& b);
 Tensor Fma(const std::string& name, const Tensor& a, const Tensor& b, const Tensor& c);  // a b + c of floats
+// x of i8 or u8, table [256] of bytes: the entry for the bits of each x (ir/byte_table.h).
+Tensor LookUp(const std::string& name, const Tensor& x, const Tensor& table);
 Tensor Sum(const std::string& name, const std::vector<Tensor>& inputs);  // from left to right; at least one
 
 }  // namespace autotune::topi

@@ -93,7 +93,7 @@ using TuneObserver = std::function<void(const TuneReport& so_far, const TaskRepo
 
 // Version of the LLVM code that this program generates for a schedule. Increase it with each change of that code: times
 // in records of other versions may then no longer hold.
-inline constexpr int kCodeGeneratorVersion = 17;
+inline constexpr int kCodeGeneratorVersion = 18;
 RecordVersions CurrentVersions();
 
 // Returns the versions of everything that a run's decisions depend on. They are part of the run's key, so that the same

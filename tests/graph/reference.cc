@@ -157,6 +157,8 @@ Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vector<cons
       });
       return y;
     }
+    case Op::kLookUp:
+      return map([&](double v) { return in[1]->data[ToBits(v) & 255]; });
     case Op::kReduceSum:
     case Op::kReduceProd:
     case Op::kReduceMax:

@@ -177,6 +177,19 @@ TEST(LowerSubgraph, OtherElementTypes) {
   ExpectRight(Typed(Op::kFma, {F32({4, 5}), F32({5}), F32({4, 1})}));
 }
 
+TEST(LowerSubgraph, LookUpsOfBytes) {
+  const DType types[] = {DType::Int(8), DType::UInt(8)};
+  for (const DType type : types)
+    for (const DType of_table : types) ExpectRight(Typed(Op::kLookUp, {{type, {3, 7}}, {of_table, {256}}}));
+  const auto refused = [](const TensorSpec& x, const TensorSpec& table) {
+    return !InferType(Op::kLookUp, {}, {x, table}).ok();
+  };
+  EXPECT_TRUE(refused({DType::Int(16), {3}}, {DType::Int(8), {256}}));
+  EXPECT_TRUE(refused({DType::Int(8), {3}}, {DType::Int(8), {255}}));
+  EXPECT_TRUE(refused({DType::Int(8), {3}}, {DType::Int(8), {1, 256}}));
+  EXPECT_TRUE(refused({DType::Int(8), {3}}, {DType::Float(32), {256}}));
+}
+
 TEST(LowerSubgraph, Reductions) {
   for (Op op : {Op::kReduceSum, Op::kReduceProd, Op::kReduceMax, Op::kReduceMin}) {
     for (const std::vector<int64_t>& axes : std::vector<std::vector<int64_t>>{{0}, {2}, {0, 2}, {1, 2}, {0, 1, 2}})

@@ -77,6 +77,12 @@ TEST(Target, VectorsOfEveryGeneration) {
     EXPECT_TRUE(arm(cpu).has_byte_dot && arm(cpu).has_mixed_dot && arm(cpu).has_bf16_dot) << cpu;
   for (const char* cpu : {"cortex-a72", "generic", "neoverse-n1 -mattr=-dotprod"})
     EXPECT_FALSE(arm(cpu).has_byte_dot || arm(cpu).has_word_dot) << cpu;
+  for (const char* cpu : {"icelake-server", "sapphirerapids", "znver4", "x86-64-v4 -mattr=+avx512vbmi"})
+    EXPECT_TRUE(of(cpu).has_byte_tables) << cpu;
+  for (const char* cpu : {"x86-64", "haswell", "cascadelake", "x86-64-v4", "znver4 -mattr=-avx512vbmi"})
+    EXPECT_FALSE(of(cpu).has_byte_tables) << cpu;
+  EXPECT_FALSE(Target::Parse("c -mtriple=x86_64-linux-gnu -mcpu=znver4")->has_byte_tables);
+  EXPECT_TRUE(arm("cortex-a72").has_byte_tables);
   EXPECT_TRUE(of("sapphirerapids").has_tiles);
   EXPECT_TRUE(of("x86-64-v4 -mattr=+amx-tile,+amx-int8,+amx-bf16").has_tiles);
   EXPECT_FALSE(of("x86-64-v4 -mattr=+amx-tile,+amx-int8").has_tiles) << "without bf16";

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/byte_table.h"
 #include "ir/visit.h"
 #include "te/create_prim_func.h"
 
@@ -134,6 +135,8 @@ TEST(FullRangeInputs, BytesThatSteerNothing) {
   EXPECT_EQ(inputs(a, n, r, MakeCast(r->dtype, x + MakeLoad(n, {i}))), (Positions{0}));  // f32 rounds 32-bit integers
   EXPECT_EQ(inputs(a, b, y, MakeBinary(BinaryOp::kFloorDiv, x, z)), (Positions{0}));
   EXPECT_EQ(inputs(a, b, y, MakeCast(wide, MakeLoad(a, {MakeCast(DType::Index(), MakeLoad(b, {i}))}))), (Positions{0}));
+  const Buffer table = Buffer::Make(Name("t"), byte, {IntConst(kByteValues)});
+  EXPECT_EQ(inputs(table, b, y, MakeCast(wide, MakeLoad(table, {ByteIndex(MakeLoad(b, {i}))}))), (Positions{0, 1}));
 }
 
 TEST(TakesSteps, WhereFloatsAreRoundedConvertedOrCompared) {

@@ -2,6 +2,7 @@
 
 #include "ir/added_product.h"
 #include "ir/arithmetic.h"
+#include "ir/byte_table.h"
 #include "ir/dot.h"
 #include "ir/visit.h"
 #include "tuner/rule/block_view.h"
@@ -68,7 +69,7 @@ void Collect(const Stmt& s, std::vector<BlockView::Loop>& loops, std::vector<Blo
         Walk(block.body, nullptr, [&](const Expr& e) {
           const Load* load = e.As<Load>();
           if (load) view.lane_bytes = std::max<int64_t>(view.lane_bytes, load->buffer->dtype.Bytes());
-          return load == nullptr;  // subscripts do not count
+          return !load || LookedUpByte(*load);  // other subscripts do not count
         });
         out.push_back(std::move(view));
       },

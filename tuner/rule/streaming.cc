@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "arith/analyzer.h"
+#include "ir/byte_table.h"
 #include "ir/visit.h"
 #include "support/integer.h"
 #include "target/streaming.h"
@@ -32,6 +33,7 @@ bool SideBySide(const BlockView& view, size_t i) {
   bool all = width != nullptr;
   if (!all) return false;
   ForEachAccess(block.body, [&](const Buffer& buffer, const std::vector<Expr>& indices) {
+    if (LookedUpByte(buffer, indices)) return;
     size_t used = 0, beside = 0;
     for (size_t d = 0; d < indices.size(); ++d) {
       used += UsesVar(indices[d], row.var) || UsesVar(indices[d], column.var);
@@ -51,7 +53,8 @@ bool CopiesRows(const BlockView& view) {
   if (!block.body.As<Store>() || rank < 2 || view.spatial.size() != rank || view.flops > 0) return false;
   int accesses = 0;
   bool contiguous = true;
-  ForEachAccess(block.body, [&](const Buffer&, const std::vector<Expr>& indices) {
+  ForEachAccess(block.body, [&](const Buffer& buffer, const std::vector<Expr>& indices) {
+    if (LookedUpByte(buffer, indices)) return;
     ++accesses;
     contiguous = contiguous && !indices.empty() && IsVar(indices.back(), block.iters.back().var);
   });
@@ -100,6 +103,7 @@ Name ConflictingOperand(const BlockView& view, int64_t page_bytes) {
   int loads = 0;
   Name found;
   ForEachOperand(view, [&](const Load& load) {
+    if (LookedUpByte(load)) return;
     const int64_t bytes = ReadStride(load, last);
     ++loads;
     if (bytes != 0 && bytes % page_bytes == 0) found = load.buffer->name;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "codegen/walk.h"
+#include "ir/byte_table.h"
 
 namespace autotune {
 namespace {
@@ -43,7 +44,8 @@ std::optional<Column> AsColumn(const Expr& e) {
 void AddColumns(const Store& store, std::vector<Column>& columns) {
   WalkOnce(store.value, [&](const Expr& e) {
     if (std::optional<Column> column = AsColumn(e)) columns.push_back(std::move(*column));
-    return !e.As<Load>() && !e.As<Select>();
+    const Load* load = e.As<Load>();
+    return (!load || LookedUpByte(*load)) && !e.As<Select>();
   });
 }
 

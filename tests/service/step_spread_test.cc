@@ -78,6 +78,27 @@ TEST(StepSpread, AllowsWhatOneStepDoes) {
   EXPECT_FALSE(judge(twice).ok);
 }
 
+// Steps that no sample takes at these elements, as a few others do.
+TEST(StepSpread, AllowsFewRareSteps) {
+  constexpr size_t kMany = 4096;
+  const std::vector<float> still(kMany, 1.5f);
+  const auto judge = [&](size_t count, float by) {
+    std::vector<float> expected = still;
+    for (size_t i = 0; i < count; ++i) expected[100 + i] += by;
+    StepSpread spread(Of(still), Of(expected), {});
+    for (int sample = 0; sample < kStepSamples; ++sample) {
+      std::vector<float> moved = still;
+      for (float& x : moved) x += sample % 2 ? 0.005f : -0.005f;
+      for (size_t i = 0; i < 100; ++i) moved[i] += 0.1f;
+      spread.Add(Of(moved));
+    }
+    return spread.Judge().ok;
+  };
+  EXPECT_TRUE(judge(kMany / 512, 0.09f));
+  EXPECT_FALSE(judge(kMany / 512 + 1, 0.09f)) << "not rare";
+  EXPECT_FALSE(judge(1, 0.12f)) << "farther than any";
+}
+
 TEST(StepSpread, ChangesAsLargeAsTheOutputSayNothing) {
   Steps steps(1);
   EXPECT_FALSE(steps.Judge(steps.Moved(1)).ok);

@@ -24,6 +24,7 @@ Result<TensorSpec> InferCumulate(const Attrs& attrs, const Specs& in);
 Result<TensorSpec> InferSelectBoxes(const Attrs& attrs, const Specs& in);
 Result<TensorSpec> InferTopK(const Attrs& attrs, const Specs& in);
 Result<TensorSpec> InferGatherSum(const Attrs& attrs, const Specs& in);
+Result<TensorSpec> InferLookUp(const Attrs& attrs, const Specs& in);
 Result<TensorSpec> InferDet(const Attrs& attrs, const Specs& in);
 Result<TensorSpec> InferBlockMatmul(const Attrs& attrs, const Specs& in);
 

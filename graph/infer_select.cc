@@ -1,5 +1,5 @@
 #include "graph/infer.h"
-#include "ir/dot.h"
+#include "ir/byte_table.h"
 #include "ir/nibble.h"
 
 namespace autotune::graph {
@@ -49,6 +49,13 @@ Result<TensorSpec> InferGatherSum(const Attrs&, const Specs& in) {
   if (in[1].shape != in[2].shape || in[1].shape[0] != in[0].shape[0])
     return Err("operands ", in[0].Text(), ", ", in[1].Text(), " and ", in[2].Text(), " do not fit");
   return TensorSpec{in[0].dtype, {in[0].shape[0], in[1].shape[1], in[0].shape[2]}};
+}
+
+Result<TensorSpec> InferLookUp(const Attrs&, const Specs& in) {
+  if (!IsByte(in[0].dtype)) return Err("looks up 8-bit integers, not ", in[0].Text());
+  if (!IsByte(in[1].dtype) || in[1].shape != Shape{kByteValues})
+    return Err("takes a table of ", kByteValues, " 8-bit integers, not ", in[1].Text());
+  return TensorSpec{in[1].dtype, in[0].shape};
 }
 
 Result<TensorSpec> InferDet(const Attrs&, const Specs& in) {

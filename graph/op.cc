@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "graph/infer.h"
-#include "ir/byte_table.h"
+#include "ir/dot.h"
 #include "te/index.h"
 
 namespace autotune::graph {
@@ -165,13 +165,6 @@ Result<TensorSpec> InferFma(const Attrs&, const Specs& in) {
   const Shape products = TRY(BroadcastShapes(in[0].shape, in[1].shape));
   Shape shape = TRY(BroadcastShapes(products, in[2].shape));
   return TensorSpec{in[0].dtype, std::move(shape)};
-}
-
-Result<TensorSpec> InferLookUp(const Attrs&, const Specs& in) {
-  if (!IsByte(in[0].dtype)) return Err("looks up 8-bit integers, not ", in[0].Text());
-  if (!IsByte(in[1].dtype) || in[1].shape != Shape{kByteValues})
-    return Err("takes a table of ", kByteValues, " 8-bit integers, not ", in[1].Text());
-  return TensorSpec{in[1].dtype, in[0].shape};
 }
 
 Result<TensorSpec> InferReduce(const Attrs& attrs, const Specs& in) {

@@ -17,9 +17,9 @@ bool TakesSteps(const PrimFunc& f);
 
 // Returns the positions of the integer parameters that may have any value of their type when candidates are checked.
 // Some instructions saturate sums, which only large numbers show. Parameters that decide an index (other than that of a
-// look-up, ir/byte_table.h), the end of a loop, a divisor or a shift count need small numbers. So do integers of more than 8 bits in a function with floats, which
-// would round them, and all integers in a function that takes steps and sums floats, so that these sums are exact. Sums
-// of integers wrap around, so they are equal in any order.
+// look-up, ir/byte_table.h), the end of a loop, a divisor or a shift count need small numbers. So do integers of more
+// than 8 bits in a function with floats, which would round them, and all integers in a function that takes steps and
+// sums floats, so that these sums are exact. Sums of integers wrap around, so they are equal in any order.
 std::vector<int64_t> FullRangeInputs(const PrimFunc& f);
 
 // Returns a function with the same parameters, in which every float intermediate is f64. Inputs are widened where they

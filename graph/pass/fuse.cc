@@ -7,6 +7,7 @@
 #include "graph/pass.h"
 #include "graph/pass/group_body.h"
 #include "graph/pass/rewriter.h"
+#include "graph/pass/views_in_place.h"
 #include "ir/dot.h"
 
 namespace autotune::graph {
@@ -17,10 +18,9 @@ constexpr size_t kMostJoined = 64;     // most nodes that join a group at once, 
 // The same behind an anchor, whose epilogue is unrolled for all vectors of a tile. Beyond it, a quantized GELU takes
 // 1.3 times as long as in a kernel of its own. [measured]
 constexpr size_t kMostJoinedBehindAnchor = 16;
-constexpr int64_t kFewestRows = 8;                   // least number of rows, which are divided among the cores
-constexpr int64_t kLongestRow = 32768;               // most elements of a row, so that a cache holds several rows
-constexpr int64_t kWidestSpread = int64_t{1} << 20;  // most bytes from the first to the last row of a head: an L2 cache
-constexpr int64_t kWorthGathering = 16;              // least number of queries for which gathering the keys pays off
+constexpr int64_t kFewestRows = 8;       // least number of rows, which are divided among the cores
+constexpr int64_t kLongestRow = 32768;   // most elements of a row, so that a cache holds several rows
+constexpr int64_t kWorthGathering = 16;  // least number of queries for which gathering the keys pays off
 
 // Forms the groups greedily, front to back. Each node that is in no group yet begins one, which then grows to the nodes
 // that read its result. Anchors begin first: what follows them costs least in their kernels, where the results are
@@ -33,17 +33,11 @@ class Fuser {
         attends_(attends),
         group_(graph.nodes.size(), -1),
         is_absorbed_(graph.nodes.size(), false),
-        consumers_(graph.values.size()),
-        is_output_(graph.values.size(), false) {
+        readers_(graph),
+        views_(graph, readers_) {
+    if (single) return;
+    views_.MarkRows(/*of_sums=*/attends);
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      for (ValueId v : graph.nodes[i].inputs) {
-        auto& list = consumers_[v];
-        if (list.empty() || list.back() != static_cast<int>(i)) list.push_back(static_cast<int>(i));
-      }
-    }
-    for (ValueId v : graph.outputs) is_output_[v] = true;
-    for (size_t i = 0; i < graph.nodes.size(); ++i) read_in_place_.push_back(!single && IsReadInPlace(graph.nodes[i]));
-    for (size_t i = 0; i < graph.nodes.size() && !single; ++i) {
       ReadOperandsOfAttention(static_cast<int>(i));
       ReadOperandsOfBytes(static_cast<int>(i));
     }
@@ -55,7 +49,7 @@ class Fuser {
       for (size_t i = 0; i < graph_.nodes.size(); ++i) {
         const OpKind kind = KindOf(graph_.nodes[i].op);
         if (group_[i] >= 0 || kind == OpKind::kAlias || IsCall(graph_.nodes[i])) continue;
-        if (read_in_place_[i] || (anchors && kind != OpKind::kAnchor)) continue;
+        if (views_.Has(static_cast<int>(i)) || (anchors && kind != OpKind::kAnchor)) continue;
         Grow(static_cast<int>(i));
         if (anchors) absorbing.push_back(group_[i]);
         if (!anchors) AbsorbOperands(group_[i]);
@@ -64,11 +58,11 @@ class Fuser {
     }
     Rewriter rewriter(graph_);
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (read_in_place_[i]) continue;
+      if (views_.Has(static_cast<int>(i))) continue;
       if (group_[i] < 0) {
         rewriter.Copy(graph_.nodes[i]);
       } else if (groups_[group_[i]].back() == static_cast<int>(i)) {
-        EmitGroup(graph_, {groups_[group_[i]], read_in_place_, is_absorbed_}, rewriter);
+        EmitGroup(graph_, {groups_[group_[i]], views_.by_node(), is_absorbed_}, rewriter);
       }
     }
     return rewriter.Finish();
@@ -141,8 +135,8 @@ class Fuser {
     std::vector<int> region;
     Rows rows{.allowed = true, .full = graph_.Spec(tail).shape};
     const int last = static_cast<int>(rows.full.size()) - 1;
-    while (!is_output_[tail]) {
-      const int next = consumers_[tail].size() == 1 ? consumers_[tail][0] : -1;
+    while (!readers_.IsOutput(tail)) {
+      const int next = readers_.OnlyOneOf(tail);
       std::vector<int> part;
       if (next >= 0 && group_[next] < 0 && rows.first < 0 && IsRowSoftmax(graph_.nodes[next])) {
         part = {next};
@@ -190,24 +184,6 @@ class Fuser {
     return true;
   }
 
-  // Returns true if the node cuts rows out of a tensor and only element-wise nodes read these rows. Such readers can
-  // read the rows in the tensor itself. Examples are the gates of a recurrent cell and the halves of a gated unit. Sums
-  // of bytes read transposed rows in place, too.
-  bool IsReadInPlace(const Node& node) const {
-    if (node.op == Op::kTranspose) {
-      const std::vector<int>& readers = consumers_[node.output];
-      return attends_ && !is_output_[node.output] && !readers.empty() && KeepsRows(node) &&
-             std::ranges::all_of(readers, [&](int reader) { return WidensForSum(reader); });
-    }
-    if (node.op != Op::kSlice || is_output_[node.output] || consumers_[node.output].empty()) return false;
-    if (std::get<SliceAttrs>(node.attrs).step.back() != 1) return false;
-    return std::all_of(consumers_[node.output].begin(), consumers_[node.output].end(), [&](int reader) {
-      const Node& n = graph_.nodes[reader];
-      return KindOf(n.op) == OpKind::kElementwise && n.op != Op::kBatchNorm &&
-             graph_.Spec(n.output).shape == graph_.Spec(node.output).shape;
-    });
-  }
-
   // Marks the transposes and slices that make queries, keys and values and that only attention reads, if attention can
   // read their operands in place. It can if the elements of a query, of a key and of a value are contiguous there, as
   // in the heads of one projection.
@@ -217,17 +193,17 @@ class Fuser {
     const Node &scores = graph_.nodes[root], &weighted = graph_.nodes[region.back()];
     const Shape& shape = graph_.Spec(scores.output).shape;
     const bool gathers = shape[shape.size() - 2] >= kWorthGathering;
-    ReadInPlace(scores.inputs[0], 1);
-    ReadInPlace(scores.inputs[1], gathers ? 2 : 1);
-    ReadInPlace(weighted.inputs[1], 1);
+    views_.MarkOperand(scores.inputs[0], 1);
+    views_.MarkOperand(scores.inputs[1], gathers ? 2 : 1);
+    views_.MarkOperand(weighted.inputs[1], 1);
   }
 
   // Marks the transposes and slices that make the operands of a product of computed bytes. The product copies its right
   // operand to panels from any order, and reads rows of its left one.
   void ReadOperandsOfBytes(int root) {
     if (!IsComputedProductOfBytes(graph_.nodes[root])) return;
-    ReadInPlace(graph_.nodes[root].inputs[0], 1);
-    ReadInPlace(graph_.nodes[root].inputs[1], 2);
+    views_.MarkOperand(graph_.nodes[root].inputs[0], 1);
+    views_.MarkOperand(graph_.nodes[root].inputs[1], 2);
   }
 
   // Returns true if the node multiplies computed bytes, and if a rule of the target reads and stores rows of heads in
@@ -238,63 +214,6 @@ class Fuser {
     return attends_ && (node.op == Op::kMatmul || node.op == Op::kBatchMatmul) &&
            std::ranges::all_of(node.inputs, is_byte) && graph_.Spec(node.output).shape.back() > 1 &&
            graph_.Spec(node.inputs[0]).dtype != graph_.Spec(node.inputs[1]).dtype;
-  }
-
-  // Returns true if the node only widens bytes for a sum of them, such as the correction of a product by a zero point.
-  bool WidensForSum(int node) const {
-    const Node& n = graph_.nodes[node];
-    const std::vector<int>& readers = consumers_[n.output];
-    return n.op == Op::kCast && IsByte(graph_.Spec(n.inputs[0]).dtype) && !is_output_[n.output] &&
-           readers.size() == 1 && graph_.nodes[readers[0]].op == Op::kReduceSum;
-  }
-
-  // Returns true if the node makes a sum of bytes, or if it is arithmetic of such a sum and single numbers: what
-  // corrects a product by a zero point.
-  bool MakesSumOfBytes(int node) const {
-    const Node& n = graph_.nodes[node];
-    if (n.op == Op::kCast) return WidensForSum(node);
-    const bool arithmetic = n.op == Op::kSub || n.op == Op::kMul || n.op == Op::kReshape;
-    const auto is_sum = [&](ValueId v) { return graph_.Spec(v).NumElements() > 1; };
-    if ((!arithmetic && n.op != Op::kReduceSum) || std::ranges::count_if(n.inputs, is_sum) != 1) return false;
-    const Node* from = graph_.Producer(*std::ranges::find_if(n.inputs, is_sum));
-    return from && arithmetic == (from->op != Op::kCast) && MakesSumOfBytes(graph_.values[from->output].index);
-  }
-
-  // Marks `v` as read in place if it is a slice, or a transpose that keeps the last dimension of its operand among its
-  // `innermost` last dimensions, and if one node reads it beside sums.
-  void ReadInPlace(ValueId v, int innermost) {
-    const Node* node = graph_.Producer(v);
-    const auto widens = [&](int reader) { return WidensForSum(reader); };
-    if (!node || is_output_[v] || std::ranges::count_if(consumers_[v], std::not_fn(widens)) != 1) return;
-    if (node->op == Op::kTranspose) {
-      const std::vector<int64_t>& perm = std::get<TransposeAttrs>(node->attrs).perm;
-      const auto last = static_cast<int64_t>(perm.size()) - 1;
-      if (std::find(perm.end() - innermost, perm.end(), last) == perm.end() || SpreadOf(*node) > kWidestSpread) return;
-      ReadInPlace(node->inputs[0], 1);
-    } else if (node->op != Op::kSlice || std::get<SliceAttrs>(node->attrs).step.back() != 1) {
-      return;
-    }
-    read_in_place_[graph_.values[v].index] = true;
-  }
-
-  // Returns the bytes from the first to the last row of one matrix of the transpose, in the operand's memory.
-  int64_t SpreadOf(const Node& transpose) const {
-    ValueId source = transpose.inputs[0];
-    const Shape& whole = graph_.Spec(source).shape;
-    const Node* producer = graph_.Producer(source);
-    const Shape& memory = producer && producer->op == Op::kSlice ? graph_.Spec(producer->inputs[0]).shape : whole;
-    const std::vector<int64_t>& perm = std::get<TransposeAttrs>(transpose.attrs).perm;
-    const size_t rank = perm.size(), last = rank - 1;
-    const auto rows = static_cast<size_t>(perm[last] == static_cast<int64_t>(last) ? perm[last - 1] : perm[last]);
-    int64_t bytes = graph_.Spec(source).dtype.Bytes() * whole[rows];
-    for (size_t d = rows + 1; d < rank; ++d) bytes *= memory[d];
-    return bytes;
-  }
-
-  // Returns true if the last dimension of the transpose is that of its operand.
-  static bool KeepsRows(const Node& node) {
-    const std::vector<int64_t>& perm = std::get<TransposeAttrs>(node.attrs).perm;
-    return perm.back() + 1 == static_cast<int64_t>(perm.size());
   }
 
   // Returns true if the transpose moves whole rows of matrices, so that one index identifies a row.
@@ -314,12 +233,12 @@ class Fuser {
     const bool corrects = anchor >= 0 && IsComputedProductOfBytes(graph_.nodes[anchor]);
     for (size_t i = anchor < 0 ? 0 : 1; i < group.size() && group.size() < kMostAbsorbed; ++i) {
       for (ValueId v : graph_.nodes[group[i]].inputs) {
-        if (graph_.values[v].def != Value::Def::kNode || is_output_[v]) continue;
+        if (graph_.values[v].def != Value::Def::kNode || readers_.IsOutput(v)) continue;
         const int node = graph_.values[v].index;
         const Node& n = graph_.nodes[node];
-        const bool inside = std::ranges::all_of(consumers_[v], [&](int c) { return group_[c] == id && c != anchor; });
+        const bool inside = std::ranges::all_of(readers_.Of(v), [&](int c) { return group_[c] == id && c != anchor; });
         const bool joins = KindOf(n.op) == OpKind::kElementwise && graph_.Spec(v).shape == *shape;
-        if (group_[node] >= 0 || !inside || !(joins || (corrects && MakesSumOfBytes(node)))) continue;
+        if (group_[node] >= 0 || !inside || !(joins || (corrects && MakesSumOfBytes(graph_, readers_, node)))) continue;
         group_[node] = id;
         is_absorbed_[node] = true;
         group.push_back(node);
@@ -345,10 +264,10 @@ class Fuser {
   // Returns the transpose that alone reads `tail`, if the group can store its results in the transposed order at no
   // cost: element-wise groups and slices in any order, attention and products of bytes in whole rows.
   std::vector<int> TransposeBehind(int root, ValueId tail, bool attends) const {
-    if (is_output_[tail] || consumers_[tail].size() != 1) return {};
-    const int next = consumers_[tail][0];
+    const int next = readers_.OnlyOneOf(tail);
+    if (next < 0) return {};
     const Node& node = graph_.nodes[next];
-    if (group_[next] >= 0 || read_in_place_[next] || node.op != Op::kTranspose) return {};
+    if (group_[next] >= 0 || views_.Has(next) || node.op != Op::kTranspose) return {};
     const Op op = graph_.nodes[root].op;
     const bool stores_rows = attends || IsComputedProductOfBytes(graph_.nodes[root]);
     const bool movable = KindOf(op) == OpKind::kElementwise || op == Op::kSlice || (stores_rows && MovesRows(node));
@@ -357,8 +276,8 @@ class Fuser {
 
   // Returns the padding by a number that alone reads `tail`, if the group can store its results in the padded tensor.
   std::vector<int> PaddingBehind(int root, ValueId tail) const {
-    if (is_output_[tail] || consumers_[tail].size() != 1) return {};
-    const int next = consumers_[tail][0];
+    const int next = readers_.OnlyOneOf(tail);
+    if (next < 0) return {};
     const auto* pad = std::get_if<PadAttrs>(&graph_.nodes[next].attrs);
     if (group_[next] >= 0 || !pad || pad->mode != PadMode::kConstant) return {};
     const Op op = graph_.nodes[root].op;
@@ -384,7 +303,7 @@ class Fuser {
     while (true) {
       ValueId tail = graph_.nodes[group.back()].output;
       std::vector<int> region;
-      if (!is_output_[tail]) region = NextRegion(tail, rows);
+      if (!readers_.IsOutput(tail)) region = NextRegion(tail, rows);
       const bool moves = !is_padded && rows.first < 0 && !rows.reduced;
       if (region.empty() && moves && !has_transpose) {
         region = TransposeBehind(root, tail, attends);
@@ -395,7 +314,7 @@ class Fuser {
         is_padded = !region.empty();
       }
       rows.allowed = rows.allowed && !has_transpose && !is_padded;
-      if (region.empty() && !attends && !is_output_[tail]) {
+      if (region.empty() && !attends && !readers_.IsOutput(tail)) {
         region = AttentionRegion(root, tail);
         attends = !region.empty();
       }
@@ -416,7 +335,8 @@ class Fuser {
     size_t end = group.size(), fewest = end - 1;
     for (size_t i = end - 1; i > 0 && IsCheapAfter(graph_.nodes[group[i]], output(i - 1)); --i)
       if (bits(i - 1) < bits(fewest)) fewest = i - 1;
-    if (fewest + 1 == end || is_output_[output(end - 1)] || !JoinsReaders(group[fewest + 1], output(end - 1))) return;
+    if (fewest + 1 == end || readers_.IsOutput(output(end - 1)) || !JoinsReaders(group[fewest + 1], output(end - 1)))
+      return;
     for (size_t i = fewest + 1; i < end; ++i) group_[group[i]] = -1;
     group.resize(fewest + 1);
   }
@@ -429,7 +349,7 @@ class Fuser {
 
   // Returns true if what ends with `tail` can join the groups of the nodes that read it. `first`: its first node.
   bool JoinsReaders(int first, ValueId tail) const {
-    const std::vector<int>& readers = consumers_[tail];
+    const std::vector<int>& readers = readers_.Of(tail);
     const Shape& shape = graph_.Spec(tail).shape;
     if (readers.size() == 1 && group_[readers[0]] >= 0)
       return KindOf(graph_.nodes[readers[0]].op) == OpKind::kElementwise && absorbed_[group_[readers[0]]] == shape;
@@ -450,7 +370,7 @@ class Fuser {
     while (region.size() < most) {
       int next = -1;
       for (ValueId v : open) {
-        for (int node : consumers_[v]) {
+        for (int node : readers_.Of(v)) {
           if (!inside.count(node) && (next < 0 || node < next)) next = node;
         }
       }
@@ -461,8 +381,8 @@ class Fuser {
       open.insert(graph_.nodes[next].output);
       for (auto it = open.begin(); it != open.end();) {
         bool closed =
-            !is_output_[*it] && *it != graph_.nodes[next].output &&
-            std::all_of(consumers_[*it].begin(), consumers_[*it].end(), [&](int n) { return inside.count(n) > 0; });
+            !readers_.IsOutput(*it) && *it != graph_.nodes[next].output &&
+            std::all_of(readers_.Of(*it).begin(), readers_.Of(*it).end(), [&](int n) { return inside.count(n) > 0; });
         it = closed ? open.erase(it) : std::next(it);
       }
       if (open.size() == 1 && *open.begin() == graph_.nodes[next].output) {
@@ -480,9 +400,8 @@ class Fuser {
   std::vector<std::vector<int>> groups_;        // nodes of each group in order; the last node has the group's output
   std::vector<bool> is_absorbed_;               // by node: its group has absorbed it
   std::vector<std::optional<Shape>> absorbed_;  // by group: shape of the operands that it may absorb; none: it may not
-  std::vector<std::vector<int>> consumers_;
-  std::vector<bool> is_output_;
-  std::vector<bool> read_in_place_;  // by node: slices and transposes that are part of the groups that read them
+  const Readers readers_;
+  ViewsInPlace views_;
 };
 
 }  // namespace

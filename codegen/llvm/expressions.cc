@@ -5,10 +5,8 @@
 
 #include "codegen/guarded_work.h"
 #include "codegen/lanes.h"
-#include "codegen/llvm/byte_tables.h"
 #include "codegen/llvm/dots.h"
 #include "codegen/llvm/nibbles.h"
-#include "ir/byte_table.h"
 #include "ir/float_math.h"
 #include "ir/nibble.h"
 #include "support/check.h"
@@ -202,11 +200,9 @@ llvm::Value* Expressions::ComputeLoad(const Load& n, DType dtype) {
     value = LoadScalar(n, type, guard);
   } else if (ramp && IsConst(ramp->stride, 1)) {
     value = LoadContiguous(n, *ramp, type, guard);
-  } else if (const std::optional<Expr> byte = LookedUpByte(n);
-             byte && LooksUpBytes(operations_.target(), dtype.lanes)) {
-    value = EmitByteLookUp(builder_, operations_.target(), addresses_.Of(n.buffer, Expr(0)).pointer, Value(*byte));
   } else {
-    if (strided_) value = strided_->Emit(addresses_, n, type, guard);
+    const auto value_of = [this](const Expr& e) { return Value(e); };
+    if (strided_) value = strided_->Emit(addresses_, n, type, {guard, value_of});
     if (!value) value = LoadLanes(n, ramp, type, guard);
   }
   return operations_.FromMemory(value, dtype);

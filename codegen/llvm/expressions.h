@@ -6,6 +6,7 @@
 //
 // Borrows the arguments of its constructor, which must outlive it. Not thread-safe. Internal to codegen/llvm.
 #pragma once
+#include <functional>
 #include <map>
 #include <utility>
 #include <vector>
@@ -20,9 +21,12 @@ namespace autotune {
 class StridedLoads {
  public:
   virtual ~StridedLoads() = default;
-  // Returns the lanes of `load` as a value of `type`, or null if one load per lane is best. `guard` is the condition
-  // under which a lane may be read (a bool or a vector of bools); null: always.
-  virtual llvm::Value* Emit(Addresses& addresses, const Load& load, llvm::Type* type, llvm::Value* guard) = 0;
+  struct Context {
+    llvm::Value* guard;  // the condition under which a lane may be read (a bool or a vector of bools); null: always
+    std::function<llvm::Value*(const Expr&)> value_of;  // emits an expression of the statement
+  };
+  // Returns the lanes of `load` as a value of `type`, or null if one load per lane is best.
+  virtual llvm::Value* Emit(Addresses& addresses, const Load& load, llvm::Type* type, const Context& context) = 0;
 };
 
 class Expressions {

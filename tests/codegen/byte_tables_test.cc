@@ -81,6 +81,43 @@ TEST(ByteTables, OfLookUpsAndColumns) {
   }
 }
 
+// Sequences of look-ups, which registers of 64 bytes take four at a time.
+TEST(ByteTables, Sequences) {
+  for (const Target& target : AllGenerators()) {
+    for (const int lanes : {4, 8, 16, 32}) {
+      for (const int count : {2, 3, 4, 5, 9}) {
+        if (target.kind == TargetKind::kC && lanes * count != 64) continue;
+        SCOPED_TRACE(target.Text() + ", " + std::to_string(count) + " of " + std::to_string(lanes) + " lanes");
+        const std::string l = std::to_string(lanes), n = std::to_string(count), all = std::to_string(lanes * count);
+        const std::string head = "func f(x: f32[" + all + "] input, t: u8[256] constant, u: i8[256] constant, y: ";
+        const std::string loops = " output) { for i in " + n + " unrolled { for j in " + l +
+                                  " vectorized { block b(c: S " + all + " = i * " + l + " + j) { y[c] = ";
+        const std::string look_up = "t[index(u8(x[c] * 0.5 + 100.0))]";
+        ExpectRight(Parse(head + "u8[" + all + "]" + loops + look_up + " } } } }"), target);
+        ExpectRight(Parse(head + "f32[" + all + "]" + loops + "f32(i32(" + look_up + ") - 3i32) + f32(u[index(u8(" +
+                          look_up + "))]) } } } }"),
+                    target);
+        ExpectRight(Parse(head + "u8[" + all + "]" + loops + "select(c < 7, " + look_up + ", 5u8) } } } }"), target);
+      }
+    }
+  }
+}
+
+// What a sequence writes, its later look-ups read.
+TEST(ByteTables, SequencesThatReadWhatTheyWrite) {
+  for (const Target& target : AllGenerators()) {
+    ExpectRight(Parse(R"(func f(x: u8[4, 16] input, t: u8[256] constant, y: u8[4, 16] output) {
+      alloc m: u8[4, 16]
+      for i in 4 { for j in 16 vectorized { block zero(a: S 4 = i, b: S 16 = j) { m[a, b] = 0u8 } } }
+      for u in 4 unrolled {
+        for l in 16 vectorized { block w(c: S 4 = u, d: S 16 = l) { m[c, d] = x[c, d] + 1u8 } }
+        for k in 16 vectorized { block r(e: S 4 = u, g: S 16 = k) { y[e, g] = t[index(u8(m[e, g]))] } }
+      }
+    })"),
+                target);
+  }
+}
+
 // Indices of another form, and tables of another length, are loads.
 TEST(ByteTables, OtherLoadsStay) {
   for (const Target& target : AllGenerators()) {

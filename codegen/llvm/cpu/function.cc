@@ -17,7 +17,7 @@ FunctionEmitter::FunctionEmitter(Modules modules, const Target& target, std::str
       target_(target),
       prefix_(std::move(prefix)),
       builder_(modules.hot.getContext()),
-      loads_(builder_, bindings_),
+      loads_(builder_, target, bindings_),
       interleaves_(builder_),
       expressions_(builder_, target, bindings_, &loads_),
       control_(builder_, bindings_, expressions_.addresses()),
@@ -73,10 +73,10 @@ void FunctionEmitter::BindPointers(unsigned first, const std::vector<PointerPara
 }
 
 void FunctionEmitter::EmitSeq(const Seq& seq) {
-  loads_.transposes().Find(seq);
+  loads_.Enter(seq);
   interleaves_.Find(seq);
   StatementEmitter::EmitSeq(seq);
-  loads_.transposes().Clear();
+  loads_.Leave();
   interleaves_.Clear();
 }
 

@@ -7,12 +7,13 @@
 
 namespace autotune {
 
-llvm::Value* CpuStridedLoads::Emit(Addresses& addresses, const Load& load, llvm::Type* type, llvm::Value* guard) {
-  if (!guard) {
+llvm::Value* CpuStridedLoads::Emit(Addresses& addresses, const Load& load, llvm::Type* type, const Context& context) {
+  if (!context.guard) {
     if (llvm::Value* column = transposes_.ColumnOf(addresses, load, type)) return column;
   }
+  if (llvm::Value* entries = tables_.EntriesOf(addresses, load, context.guard, context.value_of)) return entries;
   std::optional<Lanes> at = LanesOf(load.indices[0]);
-  return at ? LoadNeighbours(addresses, load.buffer, *at, type, guard) : nullptr;
+  return at ? LoadNeighbours(addresses, load.buffer, *at, type, context.guard) : nullptr;
 }
 
 llvm::Value* CpuStridedLoads::ElementsBefore(int64_t end, int64_t count) {

@@ -48,12 +48,16 @@ std::vector<float> Minus(std::vector<float> a, const std::vector<float>& b) {
 
 QuantizerWriter::QuantizerWriter(onnx::ModelProto* model, const QuantizerChoice& choice, QuantizedForm form,
                                  const std::map<std::string, ValueRange>& ranges)
-    : choice_(choice), form_(form), ranges_(ranges), model_(model) {}
+    : choice_(choice), form_(form), ranges_(ranges), model_(model) {
+  for (const onnx::NodeProto& node : model_.graph().node()) node_names_.insert(node.name());
+}
 
 onnx::NodeProto* QuantizerWriter::Add(const char* op, const Names& inputs, const std::string& output) {
   onnx::NodeProto* node = model_.graph().add_node();
   node->set_op_type(op);
-  node->set_name(output);
+  std::string name = output;
+  while (!node_names_.insert(name).second) name += "_";  // ONNX Runtime refuses two nodes with one name
+  node->set_name(name);
   for (const std::string& input : inputs) node->add_input(input);
   node->add_output(output);
   return node;

@@ -1,6 +1,7 @@
 // Writes the models of the quantizer. Internal to frontend/onnx.
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,7 @@ class QuantizerWriter {
 
  private:
   using Names = std::vector<std::string>;
+  // Adds a node with a name of its own, that of its output if no other node has it.
   onnx::NodeProto* Add(const char* op, const Names& inputs, const std::string& output);
   std::pair<std::string, std::string> ScaleNames(const std::string& activation);
   // Adds the trip of `source` to u8 and back, with the range of `activation`. Returns the name of the result.
@@ -52,7 +54,8 @@ class QuantizerWriter {
   const QuantizedForm form_;
   const std::map<std::string, ValueRange>& ranges_;
   ModelEditor model_;
-  onnx::GraphProto old_;                          // the float nodes, while they are replaced
+  onnx::GraphProto old_;  // the float nodes, while they are replaced
+  std::set<std::string> node_names_;
   std::map<std::string, std::string> trips_;      // activation -> its floats after the trip through u8
   std::map<std::string, std::string> roundings_;  // tensor -> its floats after the trip through bf16
   std::map<std::string, std::pair<std::string, std::string>> scales_;  // activation -> names of scale and zero point

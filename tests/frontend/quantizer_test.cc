@@ -3,10 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#define ONNX_ML 1
+#define ONNX_NAMESPACE onnx
+#include <onnx/onnx_pb.h>
 
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "frontend/onnx/value_range.h"
 #include "frontend/onnx/weight_codes.h"
@@ -315,6 +319,30 @@ TEST(Quantizer, ProductsHaveNamesOfTheirOwn) {
   std::vector<std::string> names;
   for (const auto& product : quantizer.products()) names.push_back(product.name);
   EXPECT_THAT(names, ElementsAre("same", "b", "c_"));
+}
+
+// A Gemm of 4 bits becomes two nodes, of which one has its name.
+TEST(Quantizer, NodesOfQuantizedModelsHaveNamesOfTheirOwn) {
+  for (const QuantizedForm form : {QuantizedForm::kInt8, QuantizedForm::kWeights4}) {
+    ModelMaker m(13);
+    m.Input("x", {40, 64}).Output("y");
+    m.Floats("v", {64, 64}, Floats(Random(64 * 64, 6))).Floats("w", {64, 64}, Floats(Random(64 * 64, 4)));
+    m.Floats("bias", {64}, Floats(Random(64, 5)));
+    m.Node("MatMul", {"x", "v"}, {"a"}, "y");
+    m.Node("Gemm", {"a", "w", "bias"}, {"b"}, "b");
+    m.Node("Relu", {"b"}, {"y"}, "a");
+    ModelQuantizer quantizer = Read(m, form).value();
+    const Numbers x = Random(40 * 64, 9);
+    Calibrate(quantizer, x);
+    for (const bool corrected : {false, true}) {
+      const ModelQuantizer::MeanErrors errors = corrected ? MeanErrors(quantizer, x) : ModelQuantizer::MeanErrors();
+      onnx::ModelProto model;
+      ASSERT_TRUE(model.ParseFromString(quantizer.QuantizedModel(errors).value()));
+      std::set<std::string> names;
+      for (const onnx::NodeProto& node : model.graph().node())
+        EXPECT_TRUE(names.insert(node.name()).second) << node.name();
+    }
+  }
 }
 
 TEST(Quantizer, BiasCorrectionTakesTheMeanErrorAway) {

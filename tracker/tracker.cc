@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "rpc/event_file.h"
@@ -160,9 +161,11 @@ struct Tracker::Impl {
   void Emit(const rpc::Peer& peer, const rpc::Message& message) {
     if (held) {
       held->emplace_back(peer, message);
-    } else if (Send(peer, message) == rpc::Sent::kGone) {  // one whose queue is full is alive, and asks again
-      gone.push_back(peer);
+      return;
     }
+    if (Send(peer, message) == rpc::Sent::kGone) gone.push_back(peer);  // one whose queue is full is alive, asks again
+    // ZeroMQ's thread often waits for the processor of this one, which the books of a grant would keep for long.
+    if (message.As<rpc::LeaseGranted>()) std::this_thread::yield();
   }
   // Ends an input of the state: does what has come of it and has not been done yet.
   void Perform(const TrackerState::Dials& dialled) {

@@ -21,6 +21,10 @@ namespace {
 // AVX-512. A function such as exp is a polynomial of some 16 instructions. [chosen]
 constexpr int64_t kLeastForRegisters = 8, kLeastForLoads = 24, kWorkOfFunction = 16;
 
+// Longest chain of operators in a table. Constants are computed by kernels, whose compile time grows faster than the
+// chain. [chosen; some 25 quantized steps]
+constexpr int64_t kMostDepth = 256;
+
 int64_t WorkOf(Op op) {
   using enum Op;
   switch (op) {
@@ -91,9 +95,17 @@ class ByteTablesPass {
       is_number_[v] = is_constant[v] && graph_.values[v].spec.NumElements() == 1;
   }
 
-  // Finds the tensor of bytes of which each value is a function, element by element.
+  // Finds the tensor of bytes of which each value is a function, element by element. Bytes at the end of a long chain
+  // are the root of what follows.
   void FindRoots() {
-    for (const Node& node : graph_.nodes) roots_[node.output] = RootOf(node);
+    std::vector<int64_t> depths(graph_.values.size(), 0);  // operators between a value and its root
+    for (const Node& node : graph_.nodes) {
+      const ValueId made = node.output, root = roots_[made] = RootOf(node);
+      if (root < 0) continue;
+      for (const ValueId v : node.inputs)
+        if (v != root) depths[made] = std::max(depths[made], depths[v]);
+      if (++depths[made] >= kMostDepth && IsByteTensor(made)) is_kept_[made] = true;
+    }
   }
 
   ValueId RootOf(const Node& node) const {
@@ -182,7 +194,7 @@ class ByteTablesPass {
 
   const Graph& graph_;
   const int64_t least_;          // work of a function that becomes a table
-  std::vector<bool> is_kept_;    // by value: bytes that are not only steps between
+  std::vector<bool> is_kept_;    // by value: bytes that are roots, not steps between
   std::vector<ValueId> roots_;   // by value: the tensor of which it is a function; -1: there is none
   std::vector<bool> is_number_;  // by value
   Rewriter rewriter_;

@@ -51,6 +51,21 @@ TEST(ByteTables, ChainsOfFunctions) {
   EXPECT_EQ(now.nodes.size(), 1u) << GraphText(now);
 }
 
+// A long chain becomes several tables, each of a chain that compiles in little time.
+TEST(ByteTables, LongChainsAreSplit) {
+  Quantizer m(8);
+  ValueId x = m.Input("x", kShape, kUnsigned);
+  for (int i = 0; i < 100; ++i) {
+    const ByteScale& to = i % 2 ? kUnsigned : kSigned;
+    x = m.Dequantize(m.Quantize(m.b.Must(Op::kAbs, {x}), to), to);
+  }
+  m.b.Output(m.Quantize(x, kOfResult), "y");
+  const Graph now = WithTables(m);
+  EXPECT_EQ(CountOps(now, Op::kLookUp), static_cast<int>(now.nodes.size()));
+  EXPECT_GT(now.nodes.size(), 1u);
+  EXPECT_LT(now.nodes.size(), 10u);
+}
+
 // What reads a step between as well reads it from memory, and so does the second function.
 TEST(ByteTables, StepsThatOthersRead) {
   for (const bool is_output : {false, true}) {

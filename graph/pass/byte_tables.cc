@@ -16,16 +16,17 @@
 namespace autotune::graph {
 namespace {
 
-// Least work of a function that a look-up replaces, in instructions for a vector. In registers, a look-up is five
-// instructions for up to 64 bytes. Otherwise it is some three for each byte, and 16 bytes are a vector of floats in
-// AVX-512. A function such as exp is a polynomial of some 16 instructions. [chosen]
-constexpr int64_t kLeastForRegisters = 8, kLeastForLoads = 24, kWorkOfFunction = 16;
+// Fewest operators of a function that a look-up in registers replaces. It is five instructions for up to 64 bytes.
+// [chosen]
+constexpr int kFewestForRegisters = 8;
 
 // Longest chain of operators in a table. Constants are computed by kernels, whose compile time grows faster than the
 // chain. [chosen; some 25 quantized steps]
 constexpr int64_t kMostDepth = 256;
 
-int64_t WorkOf(Op op) {
+// Returns whether kernels compute the operator as a polynomial. Any look-up is faster. Look-ups by loads, some three
+// instructions for each byte, are slower than the vectors of other arithmetic.
+bool IsPolynomial(Op op) {
   using enum Op;
   switch (op) {
     case kSigmoid:
@@ -45,17 +46,17 @@ int64_t WorkOf(Op op) {
     case kAcosh:
     case kAtanh:
     case kPow:
-      return kWorkOfFunction;
+      return true;
     default:
-      return 1;
+      return false;
   }
 }
 
 class ByteTablesPass {
  public:
-  ByteTablesPass(const Graph& graph, int64_t least)
+  ByteTablesPass(const Graph& graph, bool in_registers)
       : graph_(graph),
-        least_(least),
+        in_registers_(in_registers),
         is_kept_(graph.values.size(), false),
         roots_(graph.values.size(), -1),
         is_number_(graph.values.size(), false),
@@ -141,15 +142,15 @@ class ByteTablesPass {
     if (root < 0) return false;
     std::set<ValueId> seen = {v, root};
     std::vector<ValueId> pending = {v};
-    int64_t work = 0;
-    while (!pending.empty() && work < least_) {
+    int operators = 0;
+    while (!pending.empty()) {
       const Node& node = *graph_.Producer(pending.back());
       pending.pop_back();
-      work += WorkOf(node.op);
+      if (IsPolynomial(node.op) || (in_registers_ && ++operators == kFewestForRegisters)) return true;
       for (const ValueId input : node.inputs)
         if (!is_number_[input] && seen.insert(input).second) pending.push_back(input);
     }
-    return work >= least_;
+    return false;
   }
 
   // Returns the values of a function for all bytes, in the order of their bits.
@@ -193,7 +194,7 @@ class ByteTablesPass {
   }
 
   const Graph& graph_;
-  const int64_t least_;          // work of a function that becomes a table
+  const bool in_registers_;      // how kernels look bytes up
   std::vector<bool> is_kept_;    // by value: bytes that are roots, not steps between
   std::vector<ValueId> roots_;   // by value: the tensor of which it is a function; -1: there is none
   std::vector<bool> is_number_;  // by value
@@ -206,8 +207,7 @@ class ByteTablesPass {
 
 Result<Graph> ByteTables(const Graph& graph, const PassEnv& env) {
   if (env.byte_look_ups == ByteLookUps::kNone) return graph;
-  const int64_t least = env.byte_look_ups == ByteLookUps::kInRegisters ? kLeastForRegisters : kLeastForLoads;
-  return DropDeadCode(ByteTablesPass(graph, least).Run(), env);
+  return DropDeadCode(ByteTablesPass(graph, env.byte_look_ups == ByteLookUps::kInRegisters).Run(), env);
 }
 
 }  // namespace autotune::graph

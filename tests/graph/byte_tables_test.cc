@@ -96,6 +96,19 @@ TEST(ByteTables, QuantizationWithAnotherScaleIsWorthRegisters) {
   EXPECT_EQ(tables(ByteLookUps::kNone, true), 0);
 }
 
+// However long arithmetic is, vectors of it are faster than a load for each byte.
+TEST(ByteTables, LongArithmeticIsNotWorthLoads) {
+  const auto tables = [](ByteLookUps look_ups) {
+    Quantizer m(9);
+    ValueId x = m.Input("x", kShape, kUnsigned);
+    for (int i = 0; i < 4; ++i) x = m.Dequantize(m.Quantize(m.b.Must(Op::kAbs, {x}), kOfResult), kOfResult);
+    m.b.Output(m.Quantize(x, kSigned), "y");
+    return Tables(m, look_ups);
+  };
+  EXPECT_EQ(tables(ByteLookUps::kInRegisters), 1);
+  EXPECT_EQ(tables(ByteLookUps::kByLoads), 0);
+}
+
 TEST(ByteTables, OthersStay) {
   const auto tables = [](auto&& make, const Shape& shape = kShape) {
     Quantizer m(5);

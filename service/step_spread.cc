@@ -60,12 +60,13 @@ void StepSpread::Add(const Tensor& moved) {
   }
 }
 
-// Raises the bounds of elements that a rare step may have moved, if these are at most `most`.
 void StepSpread::AllowRare(double most, std::vector<double>& bounds) const {
+  const double floor = IsFloat(actual_) ? CompareTensors(actual_, expected_, tolerance_).value().floor : 0;
   std::vector<size_t> rare;
   for (size_t i = 0; i < bounds.size(); ++i) {
     const double difference = std::abs(wanted_[i] - numbers_[i]);
-    if (bounds[i] > 0 && difference > bounds[i] && difference <= largest_ * units_[i]) rare.push_back(i);
+    const double allowed = bounds[i] + floor + tolerance_.rtol * std::abs(wanted_[i]);
+    if (bounds[i] > 0 && difference > allowed && difference <= largest_ * units_[i]) rare.push_back(i);
   }
   if (static_cast<double>(rare.size()) > most) return;
   for (const size_t i : rare) bounds[i] = largest_ * units_[i];

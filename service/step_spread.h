@@ -47,6 +47,7 @@ class StepSpread {
   // Returns the root mean square of the differences from the actual values, in `units_`.
   double DistanceOf(const std::vector<double>& other) const;
 
+  // Raises the bounds of elements that a rare step may have moved, if these are at most `most`.
   void AllowRare(double most, std::vector<double>& bounds) const;
 
   const Tensor actual_, expected_;

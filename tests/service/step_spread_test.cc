@@ -99,6 +99,22 @@ TEST(StepSpread, AllowsFewRareSteps) {
   EXPECT_FALSE(judge(1, 0.12f)) << "farther than any";
 }
 
+// Elements within the tolerance are no rare steps, however little the samples move them.
+TEST(StepSpread, WhatTheToleranceAllowsIsNotRare) {
+  constexpr size_t kMany = 4096;
+  const std::vector<float> still(kMany, 1.5f);
+  std::vector<float> expected(kMany, 1.5f + 0x1p-18f);
+  expected[200] += 0.09f;
+  StepSpread spread(Of(still), Of(expected), {});
+  for (int sample = 0; sample < kStepSamples; ++sample) {
+    std::vector<float> moved = still;
+    for (float& x : moved) x += 0x1p-22f;
+    for (size_t i = 0; i < 100; ++i) moved[i] += 0.1f;
+    spread.Add(Of(moved));
+  }
+  EXPECT_TRUE(spread.Judge().ok);
+}
+
 TEST(StepSpread, ChangesAsLargeAsTheOutputSayNothing) {
   Steps steps(1);
   EXPECT_FALSE(steps.Judge(steps.Moved(1)).ok);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/byte_table.h"
 #include "target/machine.h"
 
 namespace autotune {
@@ -31,7 +32,7 @@ int64_t StepOf(const Nest& nest, const Nest::Sum& sum, Nest::Index loop) {
       inner = term.index == loop;
     } else if (term.of == Nest::Of::kIterator) {
       inner = StepOf(nest, nest.iterators[term.index].binding, loop);
-    } else {
+    } else if (term.of == Nest::Of::kSum) {
       inner = StepOf(nest, nest.sums[term.index], loop);
     }
     if (inner % term.div == 0) step += term.coefficient * (inner / term.div);
@@ -47,6 +48,15 @@ int64_t StrideOf(const Nest& nest, const Nest::Access& access, Nest::Index loop)
   for (size_t d = 0; d < subscripts.size() && d < dims.size(); ++d)
     stride += StepOf(nest, subscripts[d], loop) * dims[d].stride;
   return stride;
+}
+
+// Returns whether the access looks bytes up in a table (ir/byte_table.h).
+bool IsByteLookUp(const Nest& nest, const Nest::Access& access) {
+  const Nest::Buffer& buffer = nest.buffers[access.buffer];
+  const std::span<const Nest::Dim> dims = nest.DimsOf(buffer);
+  if (buffer.element_bytes != 1 || dims.size() != 1 || dims[0].extent != kByteValues) return false;
+  const std::span<const Nest::Term> terms = nest.TermsOf(nest.SubscriptsOf(access)[0]);
+  return terms.size() == 1 && terms[0].of == Nest::Of::kOpaque;
 }
 
 class Facts {
@@ -114,6 +124,7 @@ class Facts {
     AccessFacts facts;
     facts.buffer = buffer.name.str();
     facts.contiguity = footprints_.ContiguityOf(index);
+    if (target_.has_byte_tables && IsByteLookUp(nest_, access)) facts.contiguity = Contiguity::kSame;  // in registers
     facts.writes = access.writes;
     facts.unique_bytes = footprints_.At(index, 0).bytes;
     const double directions = access.reads && access.writes ? 2 : 1;

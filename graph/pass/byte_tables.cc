@@ -122,8 +122,8 @@ class ByteTablesPass {
     return root >= 0 && graph_.Spec(root).shape == graph_.Spec(node.output).shape ? root : -1;
   }
 
-  // Finds the bytes that also decide something else than other bytes with their root. Memory has to hold them, so what
-  // follows reads them and not their root.
+  // Finds the bytes that memory has to hold, since they are an output or decide more than bytes with their root: the
+  // sum of two functions, or floats that leave the kernel. What follows then reads them and not their root.
   void FindKept() {
     std::vector<bool> leaks(graph_.values.size(), false);
     for (const ValueId v : graph_.outputs) leaks[v] = true;

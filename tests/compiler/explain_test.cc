@@ -272,6 +272,27 @@ TEST(Evidence, LeavesOutTheDirectSumsOfWinograd) {
   EXPECT_THAT(ToText(func), HasSubstr("conv_direct")) << "the program has no such block";
 }
 
+// The lanes of a look-up lie anywhere in the table, which is in registers where the target has the instruction.
+TEST(Evidence, KnowsTablesInRegisters) {
+  te::Tensor x = te::Placeholder("x", {64}, DType::UInt(8)), table = te::Placeholder("t", {256}, DType::UInt(8));
+  const te::Tensor y = topi::LookUp("y", x, table);
+  const PrimFunc func = te::CreatePrimFunc("f", {{x}, {table, ParamRole::kConstant}, {y, ParamRole::kOutput}});
+  const auto strided = [&](const std::string& cpu) {
+    PackagedKernel kernel{
+        .name = "kernel", .alternative = "direct", .program = ToText(func), .trace = "vectorize(y_i0)"};
+    const Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -num-cores=1 -mcpu=" + cpu).value();
+    const Result<Evidence> evidence = EvidenceOf(kernel, target, 1);
+    if (!evidence.ok()) ADD_FAILURE() << evidence.error().Text();
+    std::vector<std::pair<std::string, int64_t>> found;
+    for (const BlockFacts& block : evidence->schedule.blocks)
+      for (const AccessFacts& access : block.accesses)
+        if (access.contiguity == Contiguity::kStrided) found.emplace_back(access.buffer, access.stride);
+    return found;
+  };
+  EXPECT_THAT(strided("icelake-server"), testing::IsEmpty());
+  EXPECT_THAT(strided("haswell"), testing::ElementsAre(testing::Pair("t", 0))) << "they are no neighbours";
+}
+
 // ---- Planted faults
 
 // A product whose tile of rows and vectors of 8 columns is held in registers, in panels of n0. `end` has further steps.

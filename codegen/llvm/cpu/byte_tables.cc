@@ -15,7 +15,7 @@
 namespace autotune {
 namespace {
 
-// A vector with fewer lanes takes no longer with a load for each of them.
+// For a vector with fewer lanes, a load for each of them takes no longer.
 constexpr int kFewestLanes = 4;
 constexpr int kX86Lanes = 64, kArmLanes = 16;  // bytes of a register
 

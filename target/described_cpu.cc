@@ -98,6 +98,7 @@ CpuNames X86Names(const MachineDescription& machine) {
     for (const char* name : kAvx512) names.features.push_back(std::string("+") + name);
   // Dot products of bytes and of bf16, in vectors that the target has.
   if (has_avx512 && MultipliesBf16Fast(machine)) names.features.emplace_back("+avx512bf16");
+  // The names of listed models imply it, and their texts, by which records are found, stay as they were.
   if (has_avx512 && names.cpu == "x86-64" && Has(machine, "avx512vbmi")) names.features.emplace_back("+avx512vbmi");
   if (has_avx512 && Has(machine, "avx512vnni")) names.features.emplace_back("+avx512vnni");
   if (Has(machine, "avx2") && Has(machine, "avxvnni")) names.features.emplace_back("+avxvnni");

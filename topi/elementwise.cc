@@ -10,7 +10,7 @@ namespace autotune::topi {
 
 namespace {
 
-// As Map, of a function that also reads elements of `tables` of its own choice.
+// As Map. The function also reads elements of `tables`, at subscripts of its own choice.
 Tensor MapWith(const std::string& name, const std::vector<Tensor>& inputs, const std::vector<Tensor>& tables,
                const std::function<Expr(const std::vector<Expr>&)>& fn) {
   Shape shape;

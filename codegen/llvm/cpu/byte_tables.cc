@@ -59,7 +59,7 @@ llvm::Value* LookUpOnArm(llvm::IRBuilder<>& builder, const std::vector<llvm::Val
   return found;
 }
 
-// Returns the vector of a register of i32 of which `bytes` are the lowest bytes; null: there is none.
+// Returns the register of i32 from whose lowest bytes `bytes` was cut; null: there is none.
 llvm::Value* WordsOf(llvm::Value* bytes) {
   constexpr unsigned kRegisterBits = 8 * kX86Lanes;
   auto* cut = llvm::dyn_cast<llvm::TruncInst>(bytes);
@@ -79,9 +79,10 @@ std::set<Name> ReadsOf(const Expr& e) {
   return reads;
 }
 
-// Adds the look-ups of a store that no condition guards and that gain from others beside them.
+// Adds the look-ups in a store's value that no select guards and that gain from others beside them.
 void AddLookUps(const Store& store, std::vector<const Load*>& look_ups) {
-  // To cut a vector of so many lanes out of a longer one takes as long as a look-up, unless it is stored. [measured]
+  // A joined vector must be cut again. For more lanes, that takes as long as a look-up, unless they are stored.
+  // [measured]
   constexpr int kCutForFree = 8;
   WalkOnce(store.value, [&](const Expr& e) {
     const Load* load = e.As<Load>();

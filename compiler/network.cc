@@ -253,11 +253,11 @@ Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& option
   auto evaluate = [&](const graph::Graph& constants) {
     return EvaluateConstants(constants, host, builder, passes.Within("fold_constants"));
   };
-  // Only the CPU's rules schedule attention as one kernel (tuner/rule/rule.h). A GPU's rules have a kernel each for the
-  // products and the softmax.
   const graph::ByteLookUps look_ups = target.IsGpu()           ? graph::ByteLookUps::kNone
                                       : target.has_byte_tables ? graph::ByteLookUps::kInRegisters
                                                                : graph::ByteLookUps::kByLoads;
+  // Only the CPU's rules schedule attention as one kernel (tuner/rule/rule.h). A GPU's rules have a kernel each for the
+  // products and the softmax.
   const graph::PassEnv env{.context = passes,
                            .evaluate = evaluate,
                            .fuses_attention = !target.IsGpu(),

@@ -164,7 +164,7 @@ struct Tracker::Impl {
       return;
     }
     if (Send(peer, message) == rpc::Sent::kGone) gone.push_back(peer);  // one whose queue is full is alive, asks again
-    // ZeroMQ's thread, which sends the grant, often waits for this thread's processor. The books take 40 us. [measured]
+    // ZeroMQ's thread, which sends the grant, often waits for this thread's processor. It then runs before the books.
     if (message.As<rpc::LeaseGranted>()) std::this_thread::yield();
   }
   // Ends an input of the state: does what has come of it and has not been done yet.

@@ -59,9 +59,8 @@ class ByteTablesPass {
         in_registers_(in_registers),
         is_kept_(graph.values.size(), false),
         roots_(graph.values.size(), -1),
-        is_number_(graph.values.size(), false),
+        is_constant_(ConstantValues(graph)),
         rewriter_(graph) {
-    FindNumbers();
     FindRoots();
     FindKept();
     FindRoots();
@@ -85,16 +84,8 @@ class ByteTablesPass {
     return IsByte(spec.dtype) && spec.NumElements() >= kByteValues && !graph_.FindConstant(v);
   }
 
-  // Finds the values of one element that follow from constants.
-  void FindNumbers() {
-    std::vector<bool> is_constant(graph_.values.size(), false);
-    for (const Constant& c : graph_.constants) is_constant[c.value] = static_cast<bool>(c.data);
-    for (const Node& node : graph_.nodes)
-      is_constant[node.output] = !node.inputs.empty() && node.op != Op::kCall && node.op != Op::kFused &&
-                                 std::ranges::all_of(node.inputs, [&](ValueId v) { return is_constant[v]; });
-    for (size_t v = 0; v < is_number_.size(); ++v)
-      is_number_[v] = is_constant[v] && graph_.values[v].spec.NumElements() == 1;
-  }
+  // Returns whether the value is a single number that follows from constants.
+  bool IsNumber(ValueId v) const { return is_constant_[v] && graph_.Spec(v).NumElements() == 1; }
 
   // Finds the tensor of bytes of which each value is a function, element by element. Bytes at the end of a long chain
   // are the root of what follows.
@@ -113,7 +104,7 @@ class ByteTablesPass {
     if (KindOf(node.op) != OpKind::kElementwise || node.op == Op::kBatchNorm) return -1;
     ValueId root = -1;
     for (const ValueId v : node.inputs) {
-      if (is_number_[v]) continue;
+      if (IsNumber(v)) continue;
       const ValueId from = roots_[v] >= 0 && !is_kept_[v] ? roots_[v] : IsByteTensor(v) ? v : -1;
       if (from < 0 || (root >= 0 && from != root)) return -1;
       root = from;
@@ -148,7 +139,7 @@ class ByteTablesPass {
       pending.pop_back();
       if (IsPolynomial(node.op) || (in_registers_ && ++operators == kFewestForRegisters)) return true;
       for (const ValueId input : node.inputs)
-        if (!is_number_[input] && seen.insert(input).second) pending.push_back(input);
+        if (!IsNumber(input) && seen.insert(input).second) pending.push_back(input);
     }
     return false;
   }
@@ -163,7 +154,7 @@ class ByteTablesPass {
     while (!pending.empty()) {
       const ValueId next = pending.back();
       pending.pop_back();
-      if (next == roots_[v] || is_number_[next] || !needed.insert(next).second) continue;
+      if (next == roots_[v] || IsNumber(next) || !needed.insert(next).second) continue;
       for (const ValueId input : graph_.Producer(next)->inputs) pending.push_back(input);
     }
     std::vector<const Node*> nodes;
@@ -180,7 +171,7 @@ class ByteTablesPass {
   }
 
   ValueId EntriesOf(ValueId root, ValueId v) {
-    if (is_number_[v]) return rewriter_.builder.Reshape(rewriter_.Map(v), {});
+    if (IsNumber(v)) return rewriter_.builder.Reshape(rewriter_.Map(v), {});
     return v == root ? AllBytes(graph_.Spec(v).dtype) : tables_.at({root, v});
   }
 
@@ -194,10 +185,10 @@ class ByteTablesPass {
   }
 
   const Graph& graph_;
-  const bool in_registers_;      // how kernels look bytes up
-  std::vector<bool> is_kept_;    // by value: bytes that are roots, not steps between
-  std::vector<ValueId> roots_;   // by value: the tensor of which it is a function; -1: there is none
-  std::vector<bool> is_number_;  // by value
+  const bool in_registers_;              // how kernels look bytes up
+  std::vector<bool> is_kept_;            // by value: bytes that are roots, not steps between
+  std::vector<ValueId> roots_;           // by value: the tensor of which it is a function; -1: there is none
+  const std::vector<bool> is_constant_;  // by value
   Rewriter rewriter_;
   std::map<std::pair<ValueId, ValueId>, ValueId> tables_;  // root and function, in graph_ -> the table
   std::map<bool, ValueId> bytes_;                          // all numbers of i8 (true) and of u8

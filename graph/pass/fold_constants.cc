@@ -44,13 +44,8 @@ std::shared_ptr<const ScaledIntegers> OriginOf(const TensorValue& integers, cons
 }  // namespace
 
 Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env) {
-  std::vector<bool> constant(graph.values.size(), false), wanted(graph.values.size(), false);
-  for (const Constant& c : graph.constants) constant[c.value] = static_cast<bool>(c.data);
-  for (const Node& node : graph.nodes) {
-    bool all = node.op != Op::kCall;  // the evaluator gets no module
-    for (ValueId v : node.inputs) all = all && constant[v];
-    constant[node.output] = all;
-  }
+  const std::vector<bool> constant = ConstantValues(graph);
+  std::vector<bool> wanted(graph.values.size(), false);
   // Builds a graph of all constant nodes. Its outputs are the constant results that other nodes read or that `graph`
   // returns.
   for (const Node& node : graph.nodes) {

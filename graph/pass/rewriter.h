@@ -39,6 +39,18 @@ inline bool IsOfConstants(const Graph& graph, ValueId v) {
   return true;
 }
 
+// Returns, by value, whether it can be computed from constants with data.
+inline std::vector<bool> ConstantValues(const Graph& graph) {
+  std::vector<bool> constant(graph.values.size(), false);
+  for (const Constant& c : graph.constants) constant[c.value] = static_cast<bool>(c.data);
+  for (const Node& node : graph.nodes) {
+    bool all = node.op != Op::kCall;  // which needs the module
+    for (const ValueId v : node.inputs) all = all && constant[v];
+    constant[node.output] = all;
+  }
+  return constant;
+}
+
 class Rewriter {
  public:
   explicit Rewriter(const Graph& from) : from_(from), map_(from.values.size(), -1) {

@@ -37,9 +37,9 @@ class ViewsInPlace {
   ViewsInPlace(const Graph& graph, const Readers& readers)
       : graph_(graph), readers_(readers), is_in_place_(graph.nodes.size(), false) {}
 
-  // Marks slices of rows that only element-wise nodes read: they can read the rows in the tensor itself. Examples are
-  // the gates of a recurrent cell and the halves of a gated unit. `of_sums`: also marks transposes of rows that only
-  // sums of bytes read.
+  // Marks slices of rows that only element-wise nodes read. These nodes can read the rows in the tensor itself.
+  // Examples are the gates of a recurrent cell and the halves of a gated unit. `of_sums`: also marks transposes of rows
+  // that only sums of bytes read.
   void MarkRows(bool of_sums);
 
   // Marks the view that makes `v` if it is a slice, or a transpose that keeps the last dimension of its operand among

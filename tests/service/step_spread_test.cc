@@ -78,38 +78,38 @@ TEST(StepSpread, AllowsWhatOneStepDoes) {
   EXPECT_FALSE(judge(twice).ok);
 }
 
-// A few elements move as far as others do in the samples, by steps that no sample takes.
+// A few elements differ by many times their spread, by steps that no sample takes.
 TEST(StepSpread, AllowsFewRareSteps) {
   constexpr size_t kMany = 4096, kRare = static_cast<size_t>(kMany * StepSpread::kMostRare);
+  constexpr float kSpread = 0.004f;
   const std::vector<float> still(kMany, 1.5f);
-  const auto judge = [&](size_t count, float by) {
-    std::vector<float> expected = still;
-    for (size_t i = 0; i < count; ++i) expected[100 + i] += by;
+  const auto judge = [&](size_t count, float spreads) {
+    std::vector<float> expected(kMany, 1.5f);
+    for (size_t i = 0; i < count; ++i) expected[100 + i] += spreads * kSpread;
     StepSpread spread(Of(still), Of(expected), {});
     for (int sample = 0; sample < kStepSamples; ++sample) {
       std::vector<float> moved = still;
-      for (float& x : moved) x += sample % 2 ? 0.005f : -0.005f;
-      for (size_t i = 0; i < 100; ++i) moved[i] += 0.1f;
+      // The first elements spread far, so that all together are no farther than a sample.
+      for (size_t i = 0; i < kMany; ++i) moved[i] += (sample % 2 ? 1 : -1) * (i < 100 ? 0.1f : kSpread);
       spread.Add(Of(moved));
     }
     return spread.Judge().ok;
   };
-  EXPECT_TRUE(judge(kRare, 0.09f));
-  EXPECT_FALSE(judge(kRare + 1, 0.09f)) << "not rare";
-  EXPECT_FALSE(judge(1, 0.12f)) << "farther than any";
+  EXPECT_TRUE(judge(kRare, 20));
+  EXPECT_FALSE(judge(kRare + 1, 20)) << "not rare";
+  EXPECT_FALSE(judge(1, 40)) << "too far for its own spread, though others spread farther";
 }
 
 // Elements within the tolerance are no rare steps, however little the samples move them.
 TEST(StepSpread, WhatTheToleranceAllowsIsNotRare) {
-  constexpr size_t kMany = 4096;
+  constexpr size_t kMany = 4096, kFar = 200;
   const std::vector<float> still(kMany, 1.5f);
   std::vector<float> expected(kMany, 1.5f + 0x1p-18f);
-  expected[200] += 0.09f;
+  expected[kFar] += 0.08f;
   StepSpread spread(Of(still), Of(expected), {});
   for (int sample = 0; sample < kStepSamples; ++sample) {
     std::vector<float> moved = still;
-    for (float& x : moved) x += 0x1p-22f;
-    for (size_t i = 0; i < 100; ++i) moved[i] += 0.1f;
+    for (size_t i = 0; i < kMany; ++i) moved[i] += i < 100 ? 0.1f : i == kFar ? 0.004f : 0x1p-22f;
     spread.Add(Of(moved));
   }
   EXPECT_TRUE(spread.Judge().ok);

@@ -50,7 +50,8 @@ Result<Graph> DropDeadCode(const Graph& graph, const PassEnv& env);
 
 // Joins reshapes of reshapes and transposes of transposes, also across a reshape that only cuts or only joins
 // dimensions, and drops those that do nothing. Divisions by a number become multiplications by its reciprocal, unless
-// an operator depends on them that a rounding error could change by a whole step: results differ by rounding.
+// the graph quantizes, or an operator depends on them that a rounding error could change by a whole step: results
+// differ by rounding.
 Result<Graph> SimplifyGraph(const Graph& graph, const PassEnv& env);
 
 // Moves reshapes behind the element-wise operators and reductions that read them. These operators then directly follow
@@ -164,8 +165,8 @@ Result<Graph> Fuse(const Graph& graph, const PassEnv& env);
 // Dynamic quantization makes such numbers. Results stay equal, bit for bit.
 Result<Graph> RepeatScalars(const Graph& graph, const PassEnv& env);
 
-// Gives the kernels of dynamic quantization that treat all elements of a tensor alike a vector of them
-// (flat_kernels.cc), so that more of these kernels are equal. Results stay equal, bit for bit.
+// Gives element-wise kernels that treat all elements of their tensors alike, and the extrema of all elements, vectors
+// in place of the tensors (flat_kernels.cc), so that more of these kernels are equal. Results stay equal, bit for bit.
 Result<Graph> FlatKernels(const Graph& graph, const PassEnv& env);
 
 // Leaves out the integers between floats of whole numbers and floats, as QuantizeLinear and DequantizeLinear make them

@@ -1,5 +1,5 @@
-// The kernels of dynamic quantization that treat all elements of a tensor alike get it as a vector: those of its
-// largest and its least element, and element-wise kernels that read these.
+// Kernels that treat all elements of their tensors alike get them as vectors: element-wise kernels, and those of the
+// largest and the least element, as in dynamic quantization.
 //
 //   max(x), quantize(x, max(x))  ->  max(reshape(x)), reshape(quantize(reshape(x), max(reshape(x))))
 //
@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <set>
 
 #include "graph/pass.h"
 #include "graph/pass/rewriter.h"
@@ -37,13 +36,8 @@ class FlatKernelsPass {
   explicit FlatKernelsPass(const Graph& graph) : graph_(graph), rewriter_(graph) {}
 
   Graph Run() {
-    std::set<ValueId> extrema;
     for (const Node& node : graph_.nodes) {
-      const auto is_extremum = [&](ValueId v) { return extrema.contains(v); };
-      const bool reads_extremum = std::ranges::any_of(node.inputs, is_extremum);
-      const bool makes_extremum = node.op == Op::kFused && IsExtremum(*node.body);
-      if (makes_extremum || (node.op == Op::kReshape && reads_extremum)) extrema.insert(node.output);
-      if (makes_extremum || (node.op == Op::kFused && reads_extremum && IsOfElements(*node.body))) {
+      if (node.op == Op::kFused && (IsExtremum(*node.body) || IsOfElements(*node.body))) {
         rewriter_.Set(node.output, Flat(node));
       } else {
         rewriter_.Copy(node);

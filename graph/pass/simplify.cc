@@ -105,8 +105,10 @@ Result<Graph> SimplifyGraph(const Graph& graph, const PassEnv& env) {
   Rewriter rewriter(graph);
   GraphBuilder& b = rewriter.builder;
   // Marks the values that an operator with steps, such as floor, depends on: a rounding error could change its result
-  // by a whole step. The inverse functions have an end at 1: behind it they are NaN, or infinitely steep at it.
-  std::vector<bool> exact(graph.values.size(), false);
+  // by a whole step. The inverse functions have an end at 1: behind it they are NaN, or infinitely steep at it. In
+  // networks that quantize, all values are marked, so that equal layers before and behind the last step stay equal.
+  const bool quantizes = std::ranges::any_of(graph.nodes, [](const Node& n) { return n.op == Op::kRound; });
+  std::vector<bool> exact(graph.values.size(), quantizes);
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     constexpr Op kSteps[] = {Op::kFloor,     Op::kCeil, Op::kRound, Op::kCast, Op::kEqual, Op::kLess,
                              Op::kLessEqual, Op::kMod,  Op::kAsin,  Op::kAcos, Op::kAcosh, Op::kAtanh};

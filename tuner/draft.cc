@@ -326,10 +326,11 @@ double AttentionCycles(const StageModel& s, const Decisions& d, const Target& ta
   const AttentionShapes shapes = AttentionShapesOf(s, d);
   const double bytes = static_cast<double>(s.element_bytes), lanes = Lanes(s, target);
   const double keys = static_cast<double>(s.n), width = static_cast<double>(s.k), depth = static_cast<double>(s.depth);
+  const double operand_bytes = bytes / static_cast<double>(s.group);
   const double m1 = shapes.scores.row_tiles, mr = shapes.scores.rows, rows = m1 * mr;
   ProductTile score = TileOf(shapes.scores, lanes), value = TileOf(shapes.weighted, lanes);
   // Bytes of a task's scores and weights. They must fit the core's own cache if the task has several row tiles.
-  const double scratch = 2 * rows * keys * bytes;
+  const double scratch = rows * keys * (bytes + operand_bytes);
   for (const ProductTile* t : {&score, &value}) {
     if (!FitsRegisters(t->rows * t->vectors, t->vectors, t->unroll, target))
       return std::numeric_limits<double>::infinity();
@@ -339,9 +340,9 @@ double AttentionCycles(const StageModel& s, const Decisions& d, const Target& ta
 
   const bool overshoots = shapes.scores.all_rows != static_cast<double>(s.m);
   score.address_cycles = value.address_cycles = overshoots ? kAddressCycles * std::max(0.0, mr - kAddresses) : 0;
-  const double matrices = (width + depth) * keys * bytes, all = matrices + scratch;
+  const double matrices = (width + depth) * keys * operand_bytes, all = matrices + scratch;
   // All row tiles of a task read a panel of keys in turn. Each row tile reads all columns of the values.
-  const double panel = shapes.scores.panel_bytes + rows * width * bytes;
+  const double panel = shapes.scores.panel_bytes + rows * width * operand_bytes;
   score.a = mr * bytes, score.a_rate = Bandwidth(panel, target);
   score.b = shapes.scores.columns * bytes,
   score.b_rate = m1 / (1 / Bandwidth(all, target) + (m1 - 1) / Bandwidth(panel, target));
@@ -350,20 +351,22 @@ double AttentionCycles(const StageModel& s, const Decisions& d, const Target& ta
   value.b = shapes.weighted.columns * bytes;
   value.b_rate = m1 / (1 / Bandwidth(all, target) + (m1 - 1) / Bandwidth(column, target));
   // Rows at a distance of whole pages share one set of the L1 cache: rows of weights, and of keys that are not packed.
-  const bool conflicts = static_cast<int64_t>(keys * bytes) % machine.page_bytes == 0;
+  const bool conflicts = static_cast<int64_t>(keys * operand_bytes) % machine.page_bytes == 0;
   if (conflicts && mr + value.vectors > machine.l1_ways) value.a *= kSetConflicts;
   if (conflicts && !s.packed && width > machine.l1_ways) score.b *= kSetConflicts;
   double task = shapes.scores.column_tiles * m1 * ProductTileCycles(score, machine) +
                 shapes.weighted.column_tiles * m1 * ProductTileCycles(value, machine);
   task += s.operations * rows / static_cast<double>(s.outer * s.m) / kStreamingFlops +
           2 * scratch / Bandwidth(scratch, target);
-  const double packed = width * keys * bytes;
   double before = 0;
-  if (s.location_knob >= 0 && d[s.location_knob].values[0] >= 0) {
-    task += 2 * packed / Bandwidth(2 * packed + scratch, target);
-  } else if (s.location_knob >= 0) {
-    const double outer = static_cast<double>(s.outer);
-    before = Spread(outer, 2 * packed / Bandwidth(2 * packed * outer, target), target);
+  for (const auto& [knob, columns] : {std::pair(s.location_knob, width), std::pair(s.rows_knob, depth)}) {
+    if (knob < 0) continue;
+    const double packed = 2 * columns * keys * operand_bytes, outer = static_cast<double>(s.outer);
+    if (d[knob].values[0] >= 0) {
+      task += packed / Bandwidth(packed + scratch, target);
+    } else {
+      before += Spread(outer, packed / Bandwidth(packed * outer, target), target);
+    }
   }
   return before + Spread(shapes.scores.tasks, task, target);
 }

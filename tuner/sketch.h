@@ -66,7 +66,8 @@ struct StageModel {
   //  - kAttention: `outer` times m rows of n scores, which are sums of k products; and m rows of `depth` results, which
   //    are sums of n products. `operations`: operations of the passes between the products. m_knob: rows of both
   //    products. n_knob, k_knob: columns and unrolled steps of the first product. depth_knob, row_knob: columns and
-  //    unrolled steps of the second product. location_knob: where the keys are packed.
+  //    unrolled steps of the second product. location_knob, rows_knob: where the keys and the values are packed; -1:
+  //    they are not. `group`: steps of both sums that one instruction takes, together as wide as a result.
   enum Kind {
     kTiled,
     kStreaming,
@@ -95,6 +96,7 @@ struct StageModel {
   // row of the result consists of that many pieces of n elements.
   int64_t pieces = 1;
   bool n_inside = false;      // true: the middle loop over n is inside the middle loop over m
+  int64_t group = 1;          // attention: see there
   bool packed = false;        // true: the n operand is packed into panels as wide as the register tile
   bool broadcast = true;      // true: the m operand does not depend on n, as in a matrix product
   int64_t element_bytes = 4;  // size of a result's element; operands are assumed to have the same size

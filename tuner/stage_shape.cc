@@ -210,7 +210,7 @@ AttentionShapes AttentionShapesOf(const StageModel& s, const Decisions& d) {
     shape->column_tiles = Level(d, columns, 0);
     shape->columns = Level(d, columns, 1);
     shape->all_columns = shape->column_tiles * shape->columns;
-    shape->sum = Number(first ? s.k : s.n);
+    shape->sum = Number(first ? s.k : s.n) / Number(s.group);
     shape->terms = Level(d, first ? s.k_knob : s.row_knob, 0);
     AddOperands(*shape, Number(s.element_bytes));
   }

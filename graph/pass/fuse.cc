@@ -131,18 +131,19 @@ class Fuser {
   // of scores into weights, and the last one multiplies the weights by a matrix. Returns nothing if there are no such
   // nodes, or if other nodes read one of their values.
   std::vector<int> AttentionRegion(int root, ValueId tail) const {
-    if (!attends_ || !IsComputedProduct(graph_, graph_.nodes[root])) return {};
+    const bool of_bytes = IsComputedProductOfBytes(graph_.nodes[root]);
+    if (!of_bytes && (!attends_ || !IsComputedProduct(graph_, graph_.nodes[root]))) return {};
     std::vector<int> region;
     Rows rows{.allowed = true, .full = graph_.Spec(tail).shape};
     const int last = static_cast<int>(rows.full.size()) - 1;
     while (!readers_.IsOutput(tail)) {
-      const int next = readers_.OnlyOneOf(tail);
+      const int next = readers_.OnlyOneOf(tail), product = rows.first == last ? WeightedProduct(root, tail) : -1;
       std::vector<int> part;
       if (next >= 0 && group_[next] < 0 && rows.first < 0 && IsRowSoftmax(graph_.nodes[next])) {
         part = {next};
         rows.first = last;
-      } else if (next >= 0 && group_[next] < 0 && rows.first == last && EndsAttention(root, next, tail)) {
-        region.push_back(next);
+      } else if (product >= 0) {
+        region.push_back(product);
         return region;
       } else {
         part = NextRegion(tail, rows);
@@ -154,12 +155,46 @@ class Fuser {
     return {};
   }
 
-  // Returns true if the node is the product of the weights and a matrix, of the same kind as the product `root` of the
-  // scores.
-  bool EndsAttention(int root, int node, ValueId weights) const {
-    const Node& n = graph_.nodes[node];
-    return n.op == graph_.nodes[root].op && IsComputedProduct(graph_, n) && n.inputs[0] == weights &&
-           n.inputs[1] != weights;
+  // Returns the product of the weights and a matrix, of the same kind as the product `root` of the scores, if it alone
+  // reads the weights, beside sums of bytes that correct it; else -1.
+  int WeightedProduct(int root, ValueId weights) const {
+    const bool of_bytes = IsComputedProductOfBytes(graph_.nodes[root]);
+    int product = -1;
+    std::vector<int> sums;  // the nodes that read them last
+    for (const int reader : readers_.Of(weights)) {
+      const Node& n = graph_.nodes[reader];
+      if (group_[reader] >= 0) return -1;
+      if (of_bytes && WidensForSum(graph_, readers_, reader)) {
+        sums.push_back(ReaderOfSum(reader));
+      } else if (product < 0 && n.op == graph_.nodes[root].op && n.inputs[0] == weights && n.inputs[1] != weights &&
+                 (of_bytes ? IsComputedProductOfBytes(n) : IsComputedProduct(graph_, n))) {
+        product = reader;
+      } else {
+        return -1;
+      }
+    }
+    const auto corrects = [&](int reader) { return FollowsFrom(reader, product); };
+    return product >= 0 && std::ranges::all_of(sums, corrects) ? product : -1;
+  }
+
+  // Returns the only node that reads a sum of bytes, behind its arithmetic; -1: there is none. `node`: widens the
+  // bytes.
+  int ReaderOfSum(int node) const {
+    while (node >= 0 && MakesSumOfBytes(graph_, readers_, node)) node = readers_.OnlyOneOf(graph_.nodes[node].output);
+    return node;
+  }
+
+  // Returns true if `node` is among the element-wise nodes that follow a product, one after the other.
+  bool FollowsFrom(int node, int product) const {
+    for (int next = product; next >= 0 && node >= 0;) {
+      if (next == node) return true;
+      const ValueId tail = graph_.nodes[next].output;
+      next = readers_.OnlyOneOf(tail);
+      if (next < 0 || KindOf(graph_.nodes[next].op) != OpKind::kElementwise ||
+          graph_.Spec(graph_.nodes[next].output).shape != graph_.Spec(tail).shape)
+        return false;
+    }
+    return false;
   }
 
   // Returns true if the node may join a group whose last value is of this type. If the node is the first reduction of
@@ -189,7 +224,7 @@ class Fuser {
   // in the heads of one projection.
   void ReadOperandsOfAttention(int root) {
     const std::vector<int> region = AttentionRegion(root, graph_.nodes[root].output);
-    if (region.empty()) return;
+    if (region.empty() || IsComputedProductOfBytes(graph_.nodes[root])) return;  // as other products of bytes
     const Node &scores = graph_.nodes[root], &weighted = graph_.nodes[region.back()];
     const Shape& shape = graph_.Spec(scores.output).shape;
     const bool gathers = shape[shape.size() - 2] >= kWorthGathering;
@@ -231,14 +266,16 @@ class Fuser {
     if (!shape) return;
     const int anchor = KindOf(graph_.nodes[group.front()].op) == OpKind::kAnchor ? group.front() : -1;
     const bool corrects = anchor >= 0 && IsComputedProductOfBytes(graph_.nodes[anchor]);
-    for (size_t i = anchor < 0 ? 0 : 1; i < group.size() && group.size() < kMostAbsorbed; ++i) {
+    for (size_t i = anchor < 0 ? 0 : 1; i < group.size(); ++i) {
       for (ValueId v : graph_.nodes[group[i]].inputs) {
         if (graph_.values[v].def != Value::Def::kNode || readers_.IsOutput(v)) continue;
         const int node = graph_.values[v].index;
         const Node& n = graph_.nodes[node];
-        const bool inside = std::ranges::all_of(readers_.Of(v), [&](int c) { return group_[c] == id && c != anchor; });
+        const bool inside = std::ranges::all_of(
+            readers_.Of(v), [&](int c) { return group_[c] == id && KindOf(graph_.nodes[c].op) != OpKind::kAnchor; });
         const bool joins = KindOf(n.op) == OpKind::kElementwise && graph_.Spec(v).shape == *shape;
-        if (group_[node] >= 0 || !inside || !(joins || (corrects && MakesSumOfBytes(graph_, readers_, node)))) continue;
+        const bool is_sum = corrects && MakesSumOfBytes(graph_, readers_, node);
+        if (group_[node] >= 0 || !inside || !(is_sum || (joins && group.size() < kMostAbsorbed))) continue;
         group_[node] = id;
         is_absorbed_[node] = true;
         group.push_back(node);
@@ -321,9 +358,12 @@ class Fuser {
       if (region.empty()) break;
       for (int node : region) group_[node] = id;
       group.insert(group.end(), region.begin(), region.end());
+      if (attends && KindOf(graph_.nodes[group.back()].op) == OpKind::kAnchor)
+        rows.full = graph_.Spec(graph_.nodes[group.back()].output).shape;
     }
     EndAtFewestBits(group);
-    const bool absorbs = kind != OpKind::kAnchor ? rows.allowed && !rows.reduced : !attends;
+    const bool absorbs = kind != OpKind::kAnchor ? rows.allowed && !rows.reduced
+                                                 : !attends || IsComputedProductOfBytes(graph_.nodes[root]);
     if (absorbs && !is_padded && (!has_transpose || kind == OpKind::kAnchor)) absorbed_.back() = rows.full;
   }
 

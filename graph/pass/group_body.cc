@@ -60,7 +60,9 @@ void EmitGroup(const Graph& graph, const NodeGroup& group, Rewriter& rewriter) {
   std::vector<ValueId> arguments, constants;
   // The operands of a product are separate parameters, even if they are pieces of one tensor: a schedule copies an
   // operand by its parameter.
-  const bool apart = IsComputedProduct(graph, graph.nodes[group.nodes.front()]);
+  const auto is_product = [&](int n) { return KindOf(graph.nodes[n].op) == OpKind::kAnchor; };
+  const bool apart = IsComputedProduct(graph, graph.nodes[group.nodes.front()]) ||
+                     std::ranges::count_if(group.nodes, is_product) > 1;  // attention of bytes
   for (const Node& node : ordered) {
     for (ValueId v : node.inputs) {
       if (apart && !inner.count(v) && !graph.FindConstant(v) && group.read_in_place[graph.values[node.output].index]) {

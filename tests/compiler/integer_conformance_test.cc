@@ -23,14 +23,14 @@ namespace {
 constexpr uint64_t kAll = 1000, kParts = 16;  // cases of a target, and tests that share them
 
 // A target, and how many cases CI has time for: C compilers and OpenCL's are slow.
-struct Machine {
+struct Processor {
   std::string name, target;
   uint64_t drawn = 0;
 };
 
-void PrintTo(const Machine& machine, std::ostream* out) { *out << machine.name; }  // in GoogleTest's messages
+void PrintTo(const Processor& machine, std::ostream* out) { *out << machine.name; }  // in GoogleTest's messages
 
-const Machine kMachines[] = {{"ThisCpu", "cpu", 40},
+const Processor kMachines[] = {{"ThisCpu", "cpu", 40},
                              {"Haswell", "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell", 8},
                              {"AnyX86", "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64", 8},
                              {"C", "c", 4},
@@ -42,7 +42,7 @@ std::string Environment(const char* name) {
   return value ? value : "";
 }
 
-class IntegerConformance : public ::testing::TestWithParam<std::tuple<Machine, uint64_t>> {
+class IntegerConformance : public ::testing::TestWithParam<std::tuple<Processor, uint64_t>> {
  protected:
   void SetUp() override {
     folder_ = ::testing::TempDir() + "integers-XXXXXX";
@@ -127,7 +127,7 @@ TEST_P(IntegerConformance, SumsAreExact) {
               static_cast<long long>(elements_));
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, IntegerConformance,
+INSTANTIATE_TEST_SUITE_P(Processors, IntegerConformance,
                          ::testing::Combine(::testing::ValuesIn(kMachines), ::testing::Range<uint64_t>(0, kParts)),
                          [](const auto& info) {
                            return std::get<0>(info.param).name + std::to_string(std::get<1>(info.param));

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "costmodel/work.h"
+#include "ir/annotations.h"
 #include "ir/visit.h"
 #include "support/integer.h"
 #include "tuner/rule/packing.h"
@@ -17,11 +18,19 @@ using Loop = BlockView::Loop;
 
 enum Way { kKeysInPlace, kPackedKeys, kApart };
 
-// Returns true if the block is a matrix product with rows m and columns n, for each iteration of the outer loops.
+// Returns the loops of a matrix product with rows m and columns n, for each iteration of the outer loops; nothing: the
+// block has too few loops for one.
+std::optional<Roles> ProductRoles(const BlockView& block) {
+  if (!block.reduction || block.spatial.size() < 2 || block.reduce.size() != 1) return std::nullopt;
+  const auto m = block.spatial.end() - 2;
+  if (m->iter.empty() || block.spatial.back().iter.empty()) return std::nullopt;
+  return Roles{.n = block.spatial.back(), .m = *m, .outer = {block.spatial.begin(), m}, .k = block.reduce};
+}
+
+// Returns true if the block is a matrix product.
 bool IsProduct(const SketchBuilder& s, const BlockView& block) {
-  if (!block.reduction || block.spatial.size() < 2 || block.reduce.size() != 1) return false;
-  const Loop &m = block.spatial[block.spatial.size() - 2], &n = block.spatial.back();
-  return !m.iter.empty() && !n.iter.empty() && FindColumnOperand(s.func(), block, m.iter, n.iter).has_value();
+  const std::optional<Roles> r = ProductRoles(block);
+  return r && FindColumnOperand(s.func(), block, r->m.iter, r->n.iter);
 }
 
 // Places the blocks of softmax(f(q * k)) * v.
@@ -32,6 +41,7 @@ class AttentionPlacer {
   // Finds the stages, and inlines cheap ones into their readers.
   Status Gather() {
     InlineViews();
+    PlaceSums();
     TRY(FindProducts());
     for (const Name& name : OtherBlocks()) Inline(name);
     TRY(FindProducts());
@@ -48,6 +58,8 @@ class AttentionPlacer {
   Status PlaceTogether() {
     if (packed_ && RowsOf(scores()).extent < kWorthPacking)
       return Err("the packed operand would be read too few times");
+    if (s_.target().has_tiles && DotGroupOf(scores()) > 0)
+      return Err("registers of two dimensions multiply faster, for all rows at once");
     TRY(PlaceWeighted());
     TRY(PlacePassesInTask());
     TRY(PlaceScores());
@@ -87,6 +99,7 @@ class AttentionPlacer {
   const BlockView& scores() const { return *FindBlock(blocks_, scores_); }
   const BlockView& weighted() const { return *FindBlock(blocks_, weighted_); }
   static const Loop& RowsOf(const BlockView& product) { return product.spatial[product.spatial.size() - 2]; }
+  int64_t StepsOf(const BlockView& product) const { return StepsOfDot(product, s_.target()); }
   static std::vector<Loop> OuterLoops(const BlockView& product) {
     return {product.spatial.begin(), product.spatial.end() - 2};
   }
@@ -94,8 +107,9 @@ class AttentionPlacer {
   Status FindProducts() {
     blocks_ = s_.Blocks();
     scores_ = weighted_ = Name();
+    const bool in_groups = std::ranges::any_of(blocks_, [](const BlockView& b) { return DotGroupOf(b) > 0; });
     for (const BlockView& block : blocks_) {
-      if (!IsProduct(s_, block)) continue;
+      if (!IsProduct(s_, block) || (in_groups && DotGroupOf(block) == 0)) continue;
       if (scores_.empty()) {
         scores_ = block.name;
       } else if (weighted_.empty()) {
@@ -134,11 +148,28 @@ class AttentionPlacer {
     }
   }
 
-  // Returns the names of all blocks except the two products.
+  // Places the sums of operands that correct products of bytes, in loops of their own.
+  void PlaceSums() {
+    std::set<Name> before;
+    for (const BlockView& block : s_.Blocks()) before.insert(block.name);
+    bool found = true;
+    while (found) {
+      found = false;
+      for (const BlockView& block : s_.Blocks()) {
+        found = !s_.IsPlaced(block.name) && before.contains(block.name) &&
+                s_.TryAll([&](SketchBuilder& trial) { return OperandSumsRule(trial, block, 0); });
+        if (found) break;
+      }
+    }
+    for (const BlockView& block : s_.Blocks())
+      if (s_.IsPlaced(block.name) || !before.contains(block.name)) sums_.insert(block.name);
+  }
+
+  // Returns the names of all blocks to place except the two products.
   std::vector<Name> OtherBlocks() const {
     std::vector<Name> names;
     for (const BlockView& block : blocks_) {
-      if (block.name != scores_ && block.name != weighted_) names.push_back(block.name);
+      if (block.name != scores_ && block.name != weighted_ && !sums_.contains(block.name)) names.push_back(block.name);
     }
     return names;
   }
@@ -160,9 +191,8 @@ class AttentionPlacer {
     passes_.clear();
     epilogue_ = EpilogueOf(scores());
     const Name end = EpilogueOf(weighted());
-    for (const BlockView& block : blocks_) {
-      if (block.name != scores_ && block.name != weighted_ && block.name != epilogue_ && block.name != end)
-        passes_.push_back(block);
+    for (const Name& name : OtherBlocks()) {
+      if (name != epilogue_ && name != end) passes_.push_back(*FindBlock(blocks_, name));
     }
     if (passes_.empty()) return Err("there are no passes over rows between the products");
     if (CommonLoops(passes_) != depth_) return Err("the passes have other rows than the products");
@@ -183,16 +213,23 @@ class AttentionPlacer {
     const Loop m = RowsOf(block), n = block.spatial.back();
     lanes_ = TileLanes(block, n.extent, s_.target());
     if (lanes_ == 0) return Err("the second product has only one column");
+    const std::optional<ColumnOperand> operand = TRY(ColumnsOf(block, lanes_));
     const WriteBack out = TRY(s_.MakeWriteBack(block));
     m_ = TRY(s_.TileLoop(m, {.levels = 3, .max_inner = std::min(kMaxRows, m.extent)}));
     const int64_t most = std::min(kMaxVectors, CeilDiv(n.extent, lanes_));
     n_ = TRY(s_.TileLoop(n, {.levels = 2, .max_inner = lanes_ * most, .multiple_of = lanes_}));
-    k_ = TRY(s_.UnrollReduction(block.reduce.back(), Divisors(block.reduce.back().extent, kMaxUnroll)));
+    const int64_t group = StepsOf(block);
+    Name panels;
+    if (group > 1) panels = TRY(PackColumns(s_, block.name, *operand, n_.Inner(), group));
+    auto [k, steps] = TRY(InGroups(block.reduce.back(), group));
+    k_ = TRY(s_.UnrollReduction(k, Divisors(k.extent, kMaxUnroll)));
     auto [vectors, vector] = TRY(s_.Split(n_.inner, {kAuto, lanes_}));
     vectors_ = vectors, vector_ = vector;
     const std::vector<Loop> outer = OuterLoops(block);
-    TRY(s_.Order({outer, m_.outer, n_.outer, m_.middle, k_.outer, k_.inner, m_.inner, vectors_, vector_}));
+    TRY(s_.Order({outer, m_.outer, n_.outer, m_.middle, k_.outer, k_.inner, m_.inner, vectors_, vector_, steps}));
+    TRY(AnnotateGroup(steps));
     task_ = TRY(s_.Parallel({outer, m_.outer}));
+    if (group > 1) values_at_ = TRY(PlacePacked(s_, panels, 0, PackingOf(*operand, group), lanes_));
     TRY(s_.Do(PadBlock{.block = block.name}));
     return s_.MakeRegisterTile(block, out,
                                {.at = m_.middle,
@@ -202,6 +239,30 @@ class AttentionPlacer {
                                 .vector = vector_,
                                 .lanes = lanes_,
                                 .vectors_first = true});
+  }
+
+  // Returns the operand that has the product's columns. An error if instructions of the target add its products in
+  // groups, but not those of this operand.
+  Result<std::optional<ColumnOperand>> ColumnsOf(const BlockView& product, int64_t lanes) const {
+    const Roles r = *ProductRoles(product);
+    std::optional<ColumnOperand> columns = FindColumnOperand(s_.func(), product, r.m.iter, r.n.iter);
+    if (StepsOf(product) > 1) TRY(CheckGroups(r, columns, FindRowOperand(product, r), lanes, StepsOf(product)));
+    return columns;
+  }
+
+  // Splits a sum into groups and the steps of a group. Returns the loop over groups, and the name of that over steps,
+  // which is empty if a group has one.
+  Result<std::pair<Loop, Name>> InGroups(Loop sum, int64_t group) {
+    if (group == 1) return std::pair(sum, Name());
+    auto [groups, steps] = TRY(s_.Split(sum.var, {kAuto, group}));
+    sum.var = groups;
+    sum.extent /= group;
+    return std::pair(sum, steps);
+  }
+
+  Status AnnotateGroup(const Name& steps) {
+    if (!steps.empty()) TRY(s_.Do(Annotate{.target = steps, .key = kDot, .value = 1}));
+    return {};
   }
 
   // Places the passes over a task's rows, consumers first. If only passes of one loop over rows read a pass, it is
@@ -230,27 +291,33 @@ class AttentionPlacer {
     const Loop n = block.spatial.back();
     const int64_t lanes = TileLanes(block, n.extent, s_.target());
     if (lanes == 0) return Err("there is only one key");
-    const int64_t most = std::min(kMaxVectors, CeilDiv(n.extent, lanes));
+    const int64_t most = std::min(kMaxVectors, CeilDiv(n.extent, lanes)), group = StepsOf(block);
+    const std::optional<ColumnOperand> operand = TRY(ColumnsOf(block, lanes));
     const WriteBack out = TRY(s_.MakeWriteBack(block));
     Tile& columns = columns_;
     columns = TRY(s_.ChooseTile(n, {.levels = 2, .max_inner = lanes * most, .multiple_of = lanes}));
     Unrolled& k = width_;
-    k.factor = TRY(s_.ChooseUnroll(block.reduce.back(), Divisors(block.reduce.back().extent, kMaxUnroll)));
+    Loop sum = block.reduce.back();
+    sum.extent /= group;
+    k.factor = TRY(s_.ChooseUnroll(sum, Divisors(sum.extent, kMaxUnroll)));
     Name panels;
-    const std::optional<ColumnOperand> operand = FindColumnOperand(s_.func(), block, RowsOf(block).iter, n.iter);
+    if (!packed_ && group > 1) return Err("keys in groups must be packed");
     if (!packed_ && !IsContiguous(*operand)) return Err("neighbouring keys are not contiguous, so keys must be packed");
     if (packed_) {
-      panels = TRY(PackColumns(s_, block.name, *operand, columns.Inner()));
+      panels = TRY(PackColumns(s_, block.name, *operand, columns.Inner(), group));
     }
     TRY(s_.Do(ComputeAt{.block = out.block, .loop = task_}));
     const std::vector<Name> loops = TRY(s_.Do(ComputeAt{.block = block.name, .loop = task_}));
     auto [row_tiles, rows] = TRY(s_.Split(loops[depth_ - 1], {kAuto, m_.Inner()}));
     TRY(s_.SplitTile(loops[depth_], columns));
-    TRY(s_.SplitUnrolled(loops[depth_ + 1], k));
+    sum.var = loops[depth_ + 1], sum.extent *= group;
+    auto [groups, steps] = TRY(InGroups(sum, group));
+    TRY(s_.SplitUnrolled(groups.var, k));
     auto [vectors, vector] = TRY(s_.Split(columns.inner, {kAuto, lanes}));
-    TRY(s_.Order({columns.outer, row_tiles, k.outer, k.inner, rows, vectors, vector}));
-    if (packed_) packed_at_ = TRY(PlacePacked(s_, panels, 0, PackingOf(*operand), lanes));
+    TRY(s_.Order({columns.outer, row_tiles, k.outer, k.inner, rows, vectors, vector, steps}));
+    TRY(AnnotateGroup(steps));
     TRY(s_.Do(PadBlock{.block = block.name}));
+    if (packed_) packed_at_ = TRY(PlacePacked(s_, panels, 0, PackingOf(*operand, group), lanes));
     return s_.MakeRegisterTile(block, out,
                                {.at = row_tiles,
                                 .below = k.outer,
@@ -276,9 +343,11 @@ class AttentionPlacer {
                      .m = RowsOf(weighted()).extent,
                      .n = scores().spatial.back().extent,
                      .k = scores().reduce.back().extent,
+                     .group = StepsOf(scores()),
                      .packed = packed_,
                      .element_bytes = weighted().element_bytes,
-                     .location_knob = packed_at_.knob};
+                     .location_knob = packed_at_.knob,
+                     .rows_knob = values_at_.knob};
     for (const BlockView& pass : passes_) model.passes.push_back(pass.name);
     model.operations = WorkOf(NestOf(s_.func()), model.passes).operations;
     model.scores = scores_;
@@ -291,6 +360,7 @@ class AttentionPlacer {
   SketchBuilder& s_;
   const bool packed_;  // true: the keys are packed for the first product
   std::vector<BlockView> blocks_;
+  std::set<Name> sums_;  // blocks that make the sums of operands
   Name scores_, weighted_, epilogue_;
   std::vector<BlockView> passes_;
   size_t depth_ = 0;  // number of loops over rows
@@ -301,6 +371,7 @@ class AttentionPlacer {
   // Tiles and loops of the second product.
   Tile m_, n_;
   Unrolled k_;
+  Choice values_at_;
   Name task_, vectors_, vector_;
   int64_t lanes_ = 0;
 };
@@ -317,7 +388,8 @@ class AttentionPlacer {
 //     values of the rows: n_0, m_1: register tile over (m_2, n_1), scaled as it is written back
 //
 // The register tiles of both products have the same rows. Way 0 reads the keys in place. Way 1 packs them for the
-// register tile, which is necessary if the elements of one key are contiguous in memory instead of neighbouring keys.
+// register tile, which is necessary if the elements of one key are contiguous in memory instead of neighbouring keys,
+// and for products of bytes in groups, which also pack the values.
 // Way 2 places only the passes and leaves the products to TilingRule. It applies if there are fewer tasks than cores,
 // or if the other ways fail. If a transpose of rows follows, the results are stored in its order.
 Status AttentionRule(SketchBuilder& s, const BlockView& block, int way) {

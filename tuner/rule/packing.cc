@@ -122,6 +122,16 @@ std::optional<RowOperand> FindRowOperand(const BlockView& view, const Roles& rol
   return unfit ? std::nullopt : operand;
 }
 
+Status CheckGroups(const Roles& roles, const std::optional<ColumnOperand>& columns,
+                   const std::optional<RowOperand>& rows, int64_t lanes, int64_t group) {
+  constexpr int64_t kFewestLanes = 4;  // the shortest vector of sums
+  if (lanes < kFewestLanes || !columns || columns->k_dim < 0)
+    return Err("no columns have the steps of the sum in one dimension");
+  if (!rows) return Err("the other operand does not have the steps of the sum side by side");
+  if (roles.k.back().extent % group != 0) return Err("the sum has no whole number of groups");
+  return {};
+}
+
 Result<StreamedPanels> ChooseStreamedPanels(SketchBuilder& s, const BlockView::Loop& n, int64_t lanes) {
   const int64_t vectors = CeilDiv(n.extent, lanes);  // of all columns, the most of any choice
   // A search measures them all; wider panels or more of them do not fit the registers [chosen].

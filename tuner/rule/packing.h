@@ -39,6 +39,11 @@ std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const Block
                                                const Name& n_iter);
 std::optional<RowOperand> FindRowOperand(const BlockView& block, const Roles& roles);
 
+// Checks that instructions can add the products of groups of neighbouring steps: those of columns, which are packed in
+// groups, and of rows that have them side by side. `lanes`: of a vector of results.
+Status CheckGroups(const Roles& roles, const std::optional<ColumnOperand>& columns,
+                   const std::optional<RowOperand>& rows, int64_t lanes, int64_t group);
+
 // The panels of constants that are streamed: how many are read at the same time, and the columns of one.
 struct StreamedPanels {
   Choice count, width;

@@ -75,7 +75,7 @@ Result<Name> VectorizeColumns(SketchBuilder& s, const Loop& columns, int64_t lan
 Status PlaceSums(SketchBuilder& s, const BlockView& block, const Pass& pass, bool local) {
   const Name& outermost = pass.sums.front().var;
   if (pass.columns.empty()) {  // one result for each row: the sum over the last few lanes
-    TRY(s.Do(DecomposeReduction{.block = block.name, .loop = outermost}));
+    s.Place(TRY(s.Do(DecomposeReduction{.block = block.name, .loop = outermost})).front());
     return block.reduce_length <= kMostLanesLeft ? s.Unroll(pass.sums) : Status();
   }
   const int64_t lanes = LanesOf(block, s.target()), extent = pass.columns.back().extent;

@@ -43,7 +43,7 @@ class Tiler {
 
   Status Run(int way) {
     TRY(Choose(static_cast<Packed>(way % kPackedKinds), way >= kPackedKinds));
-    if (group_ > 1) TRY(CheckGroups());
+    if (group_ > 1) TRY(CheckGroups(r_, columns_, rows_, lanes_, group_));
     WriteBack out = TRY(s_.MakeWriteBack(block_));
     TRY(TileRows());
     if (lanes_ > 0) {
@@ -96,16 +96,6 @@ class Tiler {
       return Err("the packed operand would be read too few times");
     if (pack_rows_ && (!rows_ || rows_->is_slice || r_.k.back().extent % ShortestVector(block_) != 0))
       return Err("no operand's rows are whole vectors");
-    return {};
-  }
-
-  // Checks that instructions can add the products of groups of neighbouring steps: those of columns, which are packed
-  // in groups, and of rows that have them side by side.
-  Status CheckGroups() const {
-    if (lanes_ < 4 || !columns_ || columns_->k_dim < 0)
-      return Err("no columns have the steps of the sum in one dimension");
-    if (!rows_) return Err("the other operand does not have the steps of the sum side by side");
-    if (r_.k.back().extent % group_ != 0) return Err("the sum has no whole number of groups");
     return {};
   }
 

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <unordered_map>
 
+#include "ir/dot.h"
+
 namespace autotune::graph {
 namespace {
 
@@ -33,14 +35,21 @@ class Writer {
   // `family`: leaves out the numbers that FamilyOf leaves out. One-element constants then stand where they are used,
   // since two uses may share a constant whose number both need.
   Writer(const Graph& subgraph, bool family)
-      : subgraph_(subgraph), family_(family), number_(subgraph.values.size(), -1) {}
+      : subgraph_(subgraph),
+        family_(family),
+        number_(subgraph.values.size(), -1),
+        needs_sign_(subgraph.values.size(), !family) {
+    for (const Node& node : subgraph.nodes)
+      for (const ValueId v : node.inputs)
+        if (KindOf(node.op) == OpKind::kAnchor) needs_sign_[v] = true;
+  }
 
   std::string Text() {
     std::string text = family_ ? "family v1\n" : "subgraph v1\n";
-    for (ValueId v : subgraph_.inputs) text += Define(v) + " = input " + subgraph_.Spec(v).Text() + "\n";
+    for (ValueId v : subgraph_.inputs) text += Define(v) + " = input " + SpecText(v) + "\n";
     for (const Constant& c : subgraph_.constants) {
       if (IsInPlace(c)) continue;
-      text += Define(c.value) + " = constant " + subgraph_.Spec(c.value).Text();
+      text += Define(c.value) + " = constant " + SpecText(c.value);
       if (c.data) text += " " + LiteralText(subgraph_.ConstantValue(c));
       text += "\n";
     }
@@ -49,7 +58,7 @@ class Writer {
       for (ValueId v : node.inputs) arguments += (arguments.empty() ? "" : ", ") + Operand(node, v);
       text += Define(node.output) + " = " + std::string(ToText(node.op)) + "(" + arguments + ")";
       if (std::string attrs = AttributesOf(node); !attrs.empty()) text += " {" + attrs + "}";
-      text += " : " + subgraph_.Spec(node.output).Text() + "\n";
+      text += " : " + SpecText(node.output) + "\n";
     }
     for (ValueId v : subgraph_.outputs) text += "output " + Ref(number_[v]) + "\n";
     return text;
@@ -59,18 +68,25 @@ class Writer {
   // Values are numbered in the order of the text, since their ids depend on the order of construction.
   std::string Define(ValueId v) { return Ref(number_[v] = next_++); }
 
+  DType TypeOf(ValueId v) const {
+    const DType type = subgraph_.Spec(v).dtype;
+    return IsByte(type) && !needs_sign_[v] ? DType::UInt(8) : type;
+  }
+  std::string SpecText(ValueId v) const { return TensorSpec{TypeOf(v), subgraph_.Spec(v).shape}.Text(); }
+
   bool IsInPlace(const Constant& c) const { return family_ && c.data && subgraph_.Spec(c.value).NumElements() == 1; }
 
   std::string Operand(const Node& node, ValueId v) const {
     const Constant* c = subgraph_.FindConstant(v);
     if (!c || !IsInPlace(*c)) return Ref(number_[v]);
-    return subgraph_.Spec(v).Text() + (TakesAnyNumber(node.op) ? "" : " " + LiteralText(subgraph_.ConstantValue(*c)));
+    return SpecText(v) + (TakesAnyNumber(node.op) ? "" : " " + LiteralText(subgraph_.ConstantValue(*c)));
   }
 
   std::string AttributesOf(const Node& node) const {
     Attrs attrs = node.attrs;
     auto* conv = std::get_if<ConvAttrs>(&attrs);
     if (family_ && conv && conv->pad_value != 0) conv->pad_value = 1;
+    if (auto* cast = std::get_if<CastAttrs>(&attrs)) cast->to = TypeOf(node.output);
     if (auto* clip = std::get_if<ClipAttrs>(&attrs); family_ && clip) {
       for (float* bound : {&clip->min, &clip->max})
         if (std::isfinite(*bound)) *bound = 0;
@@ -81,6 +97,7 @@ class Writer {
   const Graph& subgraph_;
   const bool family_;
   std::vector<int> number_;
+  std::vector<bool> needs_sign_;  // by value: the text says whether its bytes have a sign
   int next_ = 0;
 };
 

@@ -170,8 +170,8 @@ Result<Graph> RepeatScalars(const Graph& graph, const PassEnv& env);
 Result<Graph> FlatKernels(const Graph& graph, const PassEnv& env);
 
 // Leaves out the integers between floats of whole numbers and floats, as QuantizeLinear and DequantizeLinear make them
-// in one group, if both types hold them. Results stay equal, bit for bit. Vectors need several instructions for each
-// conversion.
+// in one group, if both types hold them, and those between such floats and bytes of the other sign. Results stay equal,
+// bit for bit. Vectors need several instructions for each conversion.
 Result<Graph> WholeFloats(const Graph& graph, const PassEnv& env);
 
 }  // namespace autotune::graph

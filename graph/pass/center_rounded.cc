@@ -31,10 +31,10 @@ class CenterRoundedPass {
   }
 
  private:
-  // The floats min(max(rounded + zero, low), high) - zero.
+  // The floats min(max(rounded + zero, low), high) - taken.
   struct Clipped {
     ValueId rounded = -1;
-    double zero = 0, low = 0, high = 0;
+    double zero = 0, low = 0, high = 0, taken = 0;
   };
 
   // Returns whether nothing but the sign of a zero can depend on the sign of a zero operand, and whether no reader of
@@ -76,21 +76,23 @@ class CenterRoundedPass {
   }
 
   std::optional<Clipped> ClippedOf(const Node& node) const {
-    if (node.op != Op::kSub || !ignores_sign_[node.output]) return std::nullopt;
+    if ((node.op != Op::kSub && node.op != Op::kAdd) || !ignores_sign_[node.output]) return std::nullopt;
     const std::optional<Rounded> x = RoundedOf(graph_, node.inputs[0]);
     if (!x || !std::ranges::all_of(x->behind, [&](ValueId v) { return uses_[v] == 1; })) return std::nullopt;
-    const std::optional<double> zero = WholeNumber(node.inputs[1]), added = WholeNumber(x->zero),
+    const std::optional<double> number = WholeNumber(node.inputs[1]), zero = WholeNumber(x->zero),
                                 low = WholeNumber(x->low), high = WholeNumber(x->high);
-    if (!zero || zero != added || !low || !high) return std::nullopt;
-    return Clipped{x->rounded, *zero, *low, *high};
+    if (!number || !zero || !low || !high) return std::nullopt;
+    return Clipped{x->rounded, *zero, *low, *high, node.op == Op::kSub ? *number : -*number};
   }
 
   ValueId WithMovedBounds(const Clipped& x) {
-    const auto clip = [&](Op op, ValueId v, double bound) {
-      const ValueId constant = rewriter_.builder.AddConstant("", TensorValue::Scalar(static_cast<float>(bound)));
+    const auto with = [&](Op op, ValueId v, double number) {
+      const ValueId constant = rewriter_.builder.AddConstant("", TensorValue::Scalar(static_cast<float>(number)));
       return rewriter_.builder.Must(op, {v, constant});
     };
-    return clip(Op::kMin, clip(Op::kMax, rewriter_.Map(x.rounded), x.low - x.zero), x.high - x.zero);
+    ValueId y = rewriter_.Map(x.rounded);
+    if (x.zero != x.taken) y = with(Op::kAdd, y, x.zero - x.taken);
+    return with(Op::kMin, with(Op::kMax, y, x.low - x.taken), x.high - x.taken);
   }
 
   const Graph& graph_;

@@ -4,12 +4,13 @@
 
 namespace autotune::graph {
 
-// Leaves out the zero point z that QuantizeLinear adds and DequantizeLinear takes away again:
+// Joins the zero point z that QuantizeLinear adds and the number c that is taken away behind it:
 //
-//   min(max(round(x) + z, low), high) - z  ->  min(max(round(x), low - z), high - z)
+//   min(max(round(x) + z, low), high) - c  ->  min(max(round(x) + (z - c), low - c), high - c)
 //
-// Results stay equal, bit for bit: round(x) may be -0 where the left side is 0, so this is done only where no result
-// depends on the sign of a zero. All sums are of whole numbers that f32 holds.
+// c is z where DequantizeLinear follows: no sum is left. Results stay equal, bit for bit: round(x) may be -0 where the
+// left side is 0, so this is done only where no result depends on the sign of a zero. All sums are of whole numbers
+// that f32 holds, but those of numbers that are clipped on both sides.
 Graph CenterRounded(const Graph& graph);
 
 }  // namespace autotune::graph

@@ -1,5 +1,5 @@
 // Floats that become integers and floats again, as between QuantizeLinear and DequantizeLinear, stay floats if the
-// integers are exact in both types.
+// integers are exact in both types. Floats that become bytes and bytes of the other sign get that sign at once.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -29,13 +29,15 @@ class WholeFloatsPass {
 
   Graph Run() {
     for (const Node& node : graph_.nodes) {
-      const bool gives_floats = node.op == Op::kCast && graph_.Spec(node.output).dtype == kFloats;
       if (node.op == Op::kFused) {
         auto body = std::make_shared<const Graph>(WithWholeFloats(*node.body));
         if (body->nodes.size() == node.body->nodes.size()) body = node.body;
         rewriter_.Set(node.output, rewriter_.builder.Call(body, rewriter_.MapAll(node.inputs), node.name));
-      } else if (gives_floats && graph_.Spec(node.inputs[0]).dtype.IsInt() && SkippedRange(node.inputs[0])) {
-        rewriter_.Set(node.output, Floats(node.inputs[0]));
+      } else if (EndsIntegers(node)) {
+        const ValueId floats = Floats(node.inputs[0]);
+        const DType type = graph_.Spec(node.output).dtype;
+        rewriter_.Set(node.output,
+                      type == kFloats ? floats : rewriter_.builder.Must(Op::kCast, {floats}, node.attrs, node.name));
       } else {
         rewriter_.Copy(node);
       }
@@ -44,6 +46,17 @@ class WholeFloatsPass {
   }
 
  private:
+  // Returns whether the node converts integers that floats can replace: to floats, or, moved by a constant, to bytes.
+  bool EndsIntegers(const Node& node) const {
+    if (node.op != Op::kCast || !graph_.Spec(node.inputs[0]).dtype.IsInt()) return false;
+    const DType type = graph_.Spec(node.output).dtype;
+    if (type == kFloats) return SkippedRange(node.inputs[0]).has_value();
+    const Node* moved = graph_.Producer(node.inputs[0]);
+    if (!IsByte(type) || !moved || moved->op == Op::kCast) return false;
+    const std::optional<Interval> range = SkippedRange(node.inputs[0]);
+    return range && (type.IsSigned() ? range->Within(-128, 127) : range->Within(0, 255));
+  }
+
   // Returns the least and the greatest number of a constant of whole numbers none of which is -0.
   std::optional<Interval> RangeOfConstant(ValueId v) const {
     const Constant* c = graph_.FindConstant(v);
@@ -78,9 +91,10 @@ class WholeFloatsPass {
     if (node->op == Op::kCast) {
       range =
           graph_.Spec(node->inputs[0]).dtype.IsInt() ? SkippedRange(node->inputs[0]) : RangeOfFloats(node->inputs[0]);
-    } else if (node->op == Op::kSub) {
+    } else if (node->op == Op::kSub || node->op == Op::kAdd) {
       const std::optional<Interval> a = SkippedRange(node->inputs[0]), b = RangeOfConstant(node->inputs[1]);
-      if (a && b) range = {a->low - b->high, a->high - b->low};
+      if (a && b && node->op == Op::kSub) range = {a->low - b->high, a->high - b->low};
+      if (a && b && node->op == Op::kAdd) range = {a->low + b->low, a->high + b->high};
     }
     const DType type = graph_.Spec(v).dtype;
     const double most = std::min(std::ldexp(1.0, type.IsSigned() ? type.bits - 1 : type.bits) - 1, kExactIntegers);
@@ -97,7 +111,7 @@ class WholeFloatsPass {
     }
     const ValueId a = Floats(node.inputs[0]);
     const ValueId b = rewriter_.AddFloats(*graph_.FindConstant(node.inputs[1]));
-    return rewriter_.builder.Must(Op::kSub, {a, b}, {}, node.name);
+    return rewriter_.builder.Must(node.op, {a, b}, {}, node.name);
   }
 
   const Graph& graph_;

@@ -76,6 +76,27 @@ TEST(Extract, FamiliesLeaveOutTheNumberOfAPadding) {
   EXPECT_NE(family(0), family(128)) << "products with zeros are skipped";
 }
 
+TEST(Extract, FamiliesLeaveOutSignsOfBytes) {
+  auto family = [](DType x, DType y, bool multiplies) {
+    Maker m(1);
+    ValueId bytes = m.b.Input("x", {x, {8, 16}});
+    if (multiplies) {
+      const ValueId w = m.b.AddConstant("w", {{DType::Int(8), {16, 8}}, SharedBytes::Copy(std::string(128, 1))});
+      bytes = m.b.Must(Op::kMatmul, {bytes, w});
+    }
+    const ValueId sum = m.b.Must(Op::kAdd, {m.b.Must(Op::kCast, {bytes}, CastAttrs{DType::Int(32)}),
+                                            m.b.AddConstant("", TensorValue::Of<int32_t>({}, {3}))});
+    m.b.Output(m.b.Must(Op::kCast, {sum}, CastAttrs{y}), "y");
+    return FamilyOf(*ExtractTasks(*Fuse(m.b.Finish(), {}))[0].subgraph);
+  };
+  const DType u8 = DType::UInt(8), i8 = DType::Int(8), u16 = DType::UInt(16);
+  for (const bool multiplies : {false, true}) {
+    EXPECT_EQ(family(u8, u8, multiplies), family(u8, i8, multiplies));
+    EXPECT_NE(family(u8, u8, multiplies), family(u8, u16, multiplies)) << "other bytes";
+    EXPECT_EQ(family(u8, u8, multiplies) == family(i8, u8, multiplies), !multiplies);
+  }
+}
+
 // Databases store these hashes. If a hash changes, old records are no longer found, so a change of the text needs a new
 // version in its first line.
 TEST(Extract, HashGolden) {

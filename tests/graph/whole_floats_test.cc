@@ -27,6 +27,7 @@ struct Trip {
   bool add = true;
   bool reads_integers = false;  // the integers are an output, too
   std::optional<float> addend;  // added to the result
+  std::optional<DType> moved;   // the result is integers of this type, minus `shift`
 
   Graph Build() const {
     Maker m(1);
@@ -43,6 +44,11 @@ struct Trip {
     y = b.Must(Op::kMin, {b.Must(Op::kMax, {y, number(low)}), number(high)});
     const ValueId integers = b.Must(Op::kCast, {y}, CastAttrs{type});
     y = b.Must(Op::kSub, {b.Must(Op::kCast, {integers}, CastAttrs{kI32}), row(shift)});
+    if (moved) {
+      b.Output(b.Must(Op::kCast, {y}, CastAttrs{*moved}), "y");
+      if (reads_integers) b.Output(integers, "integers");
+      return b.Finish();
+    }
     y = b.Must(Op::kMul, {b.Must(Op::kCast, {y}, CastAttrs{DType::Float(32)}), number(kScale)});
     if (addend) y = b.Must(Op::kAdd, {y, number(*addend)});
     b.Output(y, "y");
@@ -114,6 +120,18 @@ TEST(WholeFloats, OthersConvert) {
   EXPECT_EQ(Conversions({.reads_integers = true}), 3) << "the integers are made anyway";
 }
 
+// Bytes that products read with the other sign are made so.
+TEST(WholeFloats, OtherSignsAreMadeAtOnce) {
+  EXPECT_EQ(Conversions({.zero = {131}, .shift = {128}, .moved = kI8}), 1);
+  EXPECT_EQ(Conversions({.type = kI8, .zero = {-3}, .shift = {-128}, .low = -128, .high = 127, .moved = kU8}), 1);
+  EXPECT_EQ(Conversions({.zero = {1, 2, 3, 4, 5, 255}, .shift = {128}, .moved = kI8}), 1) << "a zero for each column";
+  EXPECT_EQ(Conversions({.zero = {131}, .shift = {127}, .moved = kI8}), 3) << "128 wraps around";
+  EXPECT_EQ(Conversions({.zero = {131}, .shift = {129}, .moved = kI8}), 3) << "-129 wraps around";
+  EXPECT_EQ(Conversions({.zero = {131}, .shift = {-5}, .moved = kI32}), 3) << "no bytes";
+  EXPECT_EQ(Conversions({.zero = {131}, .shift = {128}, .reads_integers = true, .moved = kI8}), 3)
+      << "the other bytes are made anyway";
+}
+
 // Returns how many sums and differences are left beside that with the addend.
 int ZeroPoints(const Trip& trip) {
   const Graph g = trip.Build(), now = *WholeFloats(g, {});
@@ -125,12 +143,12 @@ TEST(WholeFloats, BoundsTakeTheZeroPoint) {
   EXPECT_EQ(ZeroPoints({.zero = {131}, .shift = {131}, .addend = 1}), 0);
   EXPECT_EQ(ZeroPoints({.addend = 1}), 0);
   EXPECT_EQ(ZeroPoints({.type = kI8, .zero = {-3}, .shift = {-3}, .low = -128, .high = 127, .addend = 0}), 0);
+  EXPECT_EQ(ZeroPoints({.zero = {131}, .shift = {130}, .addend = 1}), 1) << "two zero points: their difference";
 }
 
 TEST(WholeFloats, OtherZeroPointsStay) {
   EXPECT_EQ(ZeroPoints({.zero = {131}, .shift = {131}}), 2) << "the result would have -0";
   EXPECT_EQ(ZeroPoints({.zero = {131}, .shift = {131}, .addend = -0.f}), 2) << "so would this";
-  EXPECT_EQ(ZeroPoints({.zero = {131}, .shift = {130}, .addend = 1}), 2) << "two zero points";
   EXPECT_EQ(ZeroPoints({.zero = {1, 2, 3, 4, 5, 6}, .shift = {1, 2, 3, 4, 5, 6}, .addend = 1}), 2) << "one per column";
 }
 

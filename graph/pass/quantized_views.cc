@@ -39,11 +39,21 @@ class QuantizedViewsPass {
  public:
   explicit QuantizedViewsPass(const Graph& graph)
       : graph_(graph), rewriter_(graph), joins_readers_(graph.values.size(), true) {
+    const std::vector<int> uses = graph.UseCounts();
+    std::vector<bool> is_multiplied(graph.values.size(), false);  // by value: a product or window reads it or a view
     for (const ValueId v : graph.outputs) joins_readers_[v] = false;
     for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+      const bool multiplied =
+          KindOf(node->op) == OpKind::kAnchor || (MovesNumbers(*node) && is_multiplied[node->output]);
+      // The kernel of a transpose takes in what is element by element before it, but no kernel is made of a transpose
+      // that a product reads in place.
+      const bool transposes = node->op == Op::kTranspose && uses[node->inputs[0]] == 1 && !multiplied;
       const bool joins = KindOf(node->op) == OpKind::kElementwise || std::holds_alternative<AxesAttrs>(node->attrs) ||
-                         (MovesNumbers(*node) && joins_readers_[node->output]);
-      for (const ValueId v : node->inputs) joins_readers_[v] = joins_readers_[v] && joins;
+                         (MovesNumbers(*node) && joins_readers_[node->output]) || transposes;
+      for (const ValueId v : node->inputs) {
+        joins_readers_[v] = joins_readers_[v] && joins;
+        is_multiplied[v] = is_multiplied[v] || multiplied;
+      }
     }
   }
 
@@ -145,7 +155,9 @@ class QuantizedViewsPass {
 
   const Graph& graph_;
   Rewriter rewriter_;
-  std::vector<bool> joins_readers_;      // by value: all its readers compute element by element, or move its numbers
+  // By value: the kernels of all its readers take in arithmetic before it: they compute element by element, or move its
+  // numbers to such readers, or transpose.
+  std::vector<bool> joins_readers_;
   std::vector<bool> is_moved_constant_;  // by value of made(), up to the last one that was asked for
 };
 

@@ -62,6 +62,24 @@ TEST(QuantizedViews, ViewsReadBytes) {
       << "through another view";
 }
 
+// A transpose takes in the arithmetic before it, unless a product reads it in place.
+TEST(QuantizedViews, ReshapesBeforeTransposesReadBytes) {
+  const auto reshape = [](const Build& after) { return Then(Op::kReshape, ReshapeAttrs{{80, 4}}, after); };
+  const auto transpose = [](const Build& after) { return Then(Op::kTranspose, TransposeAttrs{{1, 0}}, after); };
+  const Build softmax = Then(Op::kSoftmax, AxisAttrs{1});
+  EXPECT_TRUE(ReadsBytes(Op::kReshape, reshape(transpose(softmax))));
+  EXPECT_FALSE(ReadsBytes(Op::kReshape, reshape(softmax))) << "a softmax is no transpose";
+  const Build product = [](Quantizer& m, ValueId x) { return m.b.Must(Op::kMatmul, {x, m.Random({80, 3})}); };
+  EXPECT_FALSE(ReadsBytes(Op::kReshape, reshape(transpose(product))));
+  EXPECT_FALSE(
+      ReadsBytes(Op::kReshape, reshape(transpose(Then(Op::kSlice, SliceAttrs{{0, 0}, {3, 80}, {1, 1}}, product)))))
+      << "a product reads a view of it";
+  const Build twice = [&](Quantizer& m, ValueId x) {
+    return m.b.Must(Op::kMatmul, {x, softmax(m, m.b.Transpose(x, {1, 0}))});
+  };
+  EXPECT_FALSE(ReadsBytes(Op::kReshape, reshape(twice))) << "another node reads it, too";
+}
+
 TEST(QuantizedViews, OthersReadFloats) {
   const Build product = [](Quantizer& m, ValueId x) {
     return m.b.Must(Op::kMatmul, {m.b.Must(Op::kReshape, {x}, ReshapeAttrs{{80, 4}}), m.Random({4, 3})});

@@ -112,7 +112,8 @@ std::string SubgraphLabel(const Graph& subgraph) {
   std::vector<bool> is_number;  // by value: it follows from single numbers alone
   for (const Value& value : subgraph.values) is_number.push_back(value.spec.NumElements() == 1);
   for (const Node& node : subgraph.nodes) {
-    for (const ValueId v : node.inputs) is_number[node.output] = is_number[node.output] && is_number[v];
+    if (node.op != Op::kSlice)
+      for (const ValueId v : node.inputs) is_number[node.output] = is_number[node.output] && is_number[v];
     all += (all.empty() ? "" : "_") + std::string(ToText(node.op));
     if (!is_number[node.output]) label += (label.empty() ? "" : "_") + std::string(ToText(node.op));
   }

@@ -169,6 +169,10 @@ Result<Graph> RepeatScalars(const Graph& graph, const PassEnv& env);
 // in place of the tensors (flat_kernels.cc), so that more of these kernels are equal. Results stay equal, bit for bit.
 Result<Graph> FlatKernels(const Graph& graph, const PassEnv& env);
 
+// Lets one kernel find the largest and the least element of a vector (joint_extrema.cc). Results stay equal, bit for
+// bit.
+Result<Graph> JointExtrema(const Graph& graph, const PassEnv& env);
+
 // Leaves out the integers between floats of whole numbers and floats, as QuantizeLinear and DequantizeLinear make them
 // in one group, if both types hold them, and those between such floats and bytes of the other sign. Results stay equal,
 // bit for bit. Vectors need several instructions for each conversion.

@@ -34,6 +34,7 @@ const std::vector<Pass>& Pipeline() {
       {"fuse", Fuse, "kernels are made of fused groups; fuse_groups=none makes every node a group"},
       {"repeat_scalars", RepeatScalars},
       {"flat_kernels", FlatKernels},
+      {"joint_extrema", JointExtrema},
       {"whole_floats", WholeFloats},
   };
   return passes;

@@ -86,13 +86,18 @@ class Creator {
     return !t->parts.empty() && t->parts[0].combiner && t->StoredShape() != t.shape();
   }
 
-  // Emits the tensors behind t that have one element and depend on such tensors alone. They come first, since a nest
-  // between a reduction and its epilogue would keep the two apart. Returns whether t is such a tensor.
+  // Emits the tensors behind t that have one element and depend on such tensors and on elements of parameters alone.
+  // They come first, since a nest between a reduction and its epilogue would keep the two apart. Returns whether t is
+  // such a tensor.
   bool VisitNumbers(const Tensor& t, PrimFunc* f) {
     const auto [known, is_new] = is_number_.try_emplace(t.get(), t->splat || Product(t->shape) == 1);
     if (!is_new) return known->second;
     bool is_number = known->second;
-    for (const Tensor& input : t->inputs) is_number = VisitNumbers(input, f) && is_number;
+    const bool sums = std::ranges::any_of(t->parts, [](const Part& part) { return part.combiner.has_value(); });
+    for (const Tensor& input : t->inputs) {
+      const bool is_element = !sums && input->parts.empty();
+      is_number = (VisitNumbers(input, f) || is_element) && is_number;
+    }
     if (is_number) Visit(t, f);
     return is_number_[t.get()] = is_number;
   }

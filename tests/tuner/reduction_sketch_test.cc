@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
+#include "te/create_prim_func.h"
 #include "tests/tuner/programs.h"
 #include "tests/tuner/sketch_space.h"
+#include "topi/reduce.h"
+#include "topi/transform.h"
 #include "tuner/defaults.h"
 #include "tuner/rule/rule.h"
 #include "tuner/search.h"
@@ -87,6 +90,20 @@ TEST(ReductionSketch, SumsOfFewRowsAreCut) {
   EXPECT_FALSE(is_cut(test::ColumnSums({64, 300, 40}, {1, 2})));
   EXPECT_FALSE(is_cut(test::ColumnSums({40, 50}, {0, 1})));  // too short to divide
   EXPECT_FALSE(is_cut(test::Softmax({2, 60000})));
+}
+
+// The largest and the least element of a tensor.
+TEST(ReductionSketch, EachOfTwoSumsIsCut) {
+  const te::Tensor x = te::Placeholder("x", {60000});
+  const te::Tensor largest = topi::ReduceAxes("largest", x, {0}, te::Combiner::kMax),
+                   least = topi::ReduceAxes("least", x, {0}, te::Combiner::kMin),
+                   both = topi::Concat("both", {largest, least}, 0);
+  const PrimFunc func = te::CreatePrimFunc("extrema", {{x, ParamRole::kInput}, {both, ParamRole::kOutput}});
+  const auto sketches = GenerateSketches(func, TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  EXPECT_NE((*sketches)[0].name.find("largest_lanes:parts"), std::string::npos) << (*sketches)[0].name;
+  EXPECT_NE((*sketches)[0].name.find("least_lanes:parts"), std::string::npos) << (*sketches)[0].name;
+  CheckSpace(func, 1);
 }
 
 // The first sketch accumulates the parts in registers, and is tried first. The second sketch accumulates them in

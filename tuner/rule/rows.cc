@@ -283,6 +283,22 @@ std::vector<BlockView> BlocksLeft(const SketchBuilder& s) {
   return blocks;
 }
 
+// Returns the first block and those of the others that follow from it alone: a kernel may have several reductions.
+std::vector<BlockView> OnlyFirstChain(std::vector<BlockView> blocks) {
+  std::set<Name> others;  // what other blocks write
+  for (const BlockView& block : blocks) others.insert(block.writes);
+  std::set<Name> made;
+  std::erase_if(blocks, [&](const BlockView& block) {
+    const auto is_made = [&](const Name& buffer) { return made.contains(buffer); };
+    const auto is_other = [&](const Name& buffer) { return others.contains(buffer) && !made.contains(buffer); };
+    const bool follows =
+        made.empty() || (std::ranges::any_of(block.reads, is_made) && std::ranges::none_of(block.reads, is_other));
+    if (follows) made.insert(block.writes);
+    return !follows;
+  });
+  return blocks;
+}
+
 // Returns true if the blocks are the passes of one reduction, and the first of them, which sums in lanes, does most of
 // the work.
 bool IsLanes(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
@@ -359,11 +375,11 @@ Status RowsRule(SketchBuilder& s, const BlockView& block, int) {
 // The second way keeps the sums in the L1 cache. It helps if a row is not a whole number of vectors: the masks for its
 // end may leave too few registers for the sums.
 Status LanesRule(SketchBuilder& s, const BlockView& block, int way) {
-  std::vector<BlockView> blocks = BlocksLeft(s);
+  std::vector<BlockView> blocks = OnlyFirstChain(BlocksLeft(s));
   if (block.name != blocks.front().name || !IsLanes(s, blocks)) return Err("the block is not a reduction in lanes");
   if (const int64_t parts = PartsOf(s, blocks); parts > 1) {
     TRY(PlaceParts(s, blocks[0], parts, way == 0));
-    blocks = BlocksLeft(s);
+    blocks = OnlyFirstChain(BlocksLeft(s));
   } else if (way > 0) {
     return Err("sums of whole rows are in registers");
   }

@@ -97,8 +97,10 @@ Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env);
 
 // Moves views and maxima of dequantized numbers before the dequantization (quantized_views.cc), where the arithmetic
 // can join the kernels that read the result. Leaves out quantization of what the same scale and zero point dequantized.
-// Results stay equal, bit for bit.
+// Results stay equal, bit for bit. QuantizedViewsOfKernels also does this before a transpose that becomes a kernel,
+// which takes the arithmetic in. Other passes join such transposes with each other first.
 Result<Graph> QuantizedViews(const Graph& graph, const PassEnv& env);
+Result<Graph> QuantizedViewsOfKernels(const Graph& graph, const PassEnv& env);
 
 // Turns products of dequantized numbers into products of integers that are scaled afterwards (quantized_products.cc),
 // if env.multiplies_bytes or env.multiplies_words. Results differ by rounding.

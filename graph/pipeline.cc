@@ -30,7 +30,7 @@ const std::vector<Pass>& Pipeline() {
       {"word_products", WordProducts},
       {"exact_products", ExactProducts},
       {"direct_sums", DirectSums},
-      {"quantized_views", QuantizedViews},
+      {"quantized_views", QuantizedViewsOfKernels},
       {"fuse", Fuse, "kernels are made of fused groups; fuse_groups=none makes every node a group"},
       {"repeat_scalars", RepeatScalars},
       {"flat_kernels", FlatKernels},

@@ -49,6 +49,24 @@ Tensor Reshape(const std::string& name, const Tensor& x, const Shape& shape) {
       name, x->axes, {x}, [&](const std::vector<Expr>& i) { return x.AtAxes(i); }, shape);
 }
 
+namespace {
+
+// Adds elements behind the last dimension of x, whose other dimensions have fewer loops than dimensions, such as those
+// of a batch of products. The result has these loops, too, so that a kernel can have one loop over rows for all of
+// them.
+Tensor PadRows(const std::string& name, const Tensor& x, int64_t after, double value) {
+  std::vector<te::Axis> axes = x->axes;
+  Shape shape = x.shape();
+  const int64_t length = shape.back();
+  axes.back().extent = shape.back() = length + after;
+  return te::Compute(
+      name, axes, {x},
+      [&](const std::vector<Expr>& i) { return MakeSelect(i.back() < length, x.AtAxes(i), ConstOf(value, x.dtype())); },
+      shape);
+}
+
+}  // namespace
+
 Tensor Pad(const std::string& name, const Tensor& x, const Shape& before, const Shape& after, double value,
            const Shape& interior) {
   CHECK(before.size() == x.shape().size() && after.size() == x.shape().size()) << name;
@@ -59,6 +77,11 @@ Tensor Pad(const std::string& name, const Tensor& x, const Shape& before, const 
     CHECK(before[d] >= 0 && after[d] >= 0 && step(d) > 0) << name;
     shape[d] = (shape[d] - 1) * step(d) + 1 + before[d] + after[d];
   }
+  Shape behind = x.shape();  // x with the elements behind its last dimension alone
+  if (!behind.empty()) behind.back() += after.back();
+  if (shape == behind && !x->parts.empty() && x->axes.size() < shape.size() && !x->axes.empty() &&
+      x->axes.back().extent == x.shape().back())
+    return PadRows(name, x, after.back(), value);
   return te::Compute(name, te::NaturalAxes(shape), {x}, [&](const std::vector<Expr>& i) {
     Expr inside;
     std::vector<Expr> index;

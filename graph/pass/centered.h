@@ -116,7 +116,7 @@ inline bool IsComputedProductOfGroups(const Graph& graph, const Node& node) {
     if (graph.Spec(v).rank() < 2 || IsOfConstants(graph, v)) return false;
   const Shape& rows = graph.Spec(node.inputs[0]).shape;
   if (rows[rows.size() - 2] < kFewestRows) return false;
-  return SumsInGroups(graph, node) && NeighboursOf(graph, node) % kByteGroup == 0;
+  return SumsInGroups(graph, node);
 }
 
 // Returns the constant whose numbers a value has, in another shape or a wider integer type; null: there is none.

@@ -145,6 +145,8 @@ class Fuser {
       } else if (product >= 0) {
         region.push_back(product);
         return region;
+      } else if (next >= 0 && group_[next] < 0 && of_bytes && rows.first == last && PadsRows(graph_.nodes[next])) {
+        part = {next};
       } else {
         part = NextRegion(tail, rows);
       }
@@ -153,6 +155,15 @@ class Fuser {
       tail = graph_.nodes[part.back()].output;
     }
     return {};
+  }
+
+  // Returns true if the node adds zeros behind rows, so that they are whole groups of a product's terms.
+  bool PadsRows(const Node& node) const {
+    const auto* pad = std::get_if<PadAttrs>(&node.attrs);
+    if (!pad || pad->mode != PadMode::kConstant || pad->value != 0 || pad->after.back() >= kByteGroup) return false;
+    const auto none = [](int64_t count) { return count == 0; };
+    return std::ranges::all_of(pad->before, none) && std::ranges::all_of(pad->interior, none) &&
+           std::all_of(pad->after.begin(), pad->after.end() - 1, none);
   }
 
   // Returns the product of the weights and a matrix, of the same kind as the product `root` of the scores, if it alone

@@ -60,13 +60,17 @@ class IntegerProductsPass {
     if (!is_new) return it->second;
     ValueId x = Moved(known.bytes, kSignOffset, kBytes);
     for (const Node* view : known.views) x = Must(view->op, {x}, view->attrs);
-    const Shape& shape = graph_.Spec(centered).shape;
-    if (const int64_t zeros = ZerosBehind(shape.back(), kByteGroup); zeros > 0) {
-      PadAttrs pad{Shape(shape.size(), 0), Shape(shape.size(), 0), Shape(shape.size(), 0), PadMode::kConstant, 0};
-      pad.after.back() = zeros;
-      x = Must(Op::kPad, {x}, pad);
-    }
-    return it->second = x;
+    return it->second = InWholeGroups(x, 1);
+  }
+
+  // Returns a tensor with zeros that make a dimension a whole number of groups; `from_back`: 1 for the last dimension.
+  ValueId InWholeGroups(ValueId x, size_t from_back) {
+    const Shape shape = rewriter_.builder.Spec(x).shape;
+    const int64_t zeros = ZerosBehind(shape[shape.size() - from_back], kByteGroup);
+    if (zeros == 0) return x;
+    PadAttrs pad{Shape(shape.size(), 0), Shape(shape.size(), 0), Shape(shape.size(), 0), PadMode::kConstant, 0};
+    pad.after[shape.size() - from_back] = zeros;
+    return Must(Op::kPad, {x}, pad);
   }
 
   // Returns bytes plus a number as bytes of this type. Returns bytes that have the type as they are. The sum comes
@@ -152,13 +156,14 @@ class IntegerProductsPass {
     return false;
   }
 
-  // Returns the bytes of the second operand as numbers with a sign (w - 128 if they have none).
+  // Returns the bytes of the second operand as numbers with a sign (w - 128 if they have none), with zeros that make
+  // the last dimension but one a whole number of groups.
   ValueId Signed(ValueId centered, const Centered& known) {
     const auto [it, is_new] = signed_.try_emplace(centered, -1);
     if (!is_new) return it->second;
     ValueId w = Moved(known.bytes, -kSignOffset, DType::Int(8));
     for (const Node* view : known.views) w = Must(view->op, {w}, view->attrs);
-    return it->second = w;
+    return it->second = InWholeGroups(w, 2);
   }
 
   // Returns the zero point plus a number, or -1 if that is 0, as for the zero point of what a Relu made. A zero point

@@ -85,7 +85,8 @@ class JointExtremaPass {
                   least = body.Must(Op::kReduceMin, {x}, AxesAttrs{{0}});
     body.Output(body.Must(Op::kConcat, {largest, least}, AxisAttrs{0}), "");
     const ValueId vector = rewriter_.builder.Reshape(rewriter_.Map(of), flat);
-    return both = rewriter_.builder.Call(std::make_shared<const Graph>(body.Finish()), {vector}, graph_.values[of].name);
+    return both =
+               rewriter_.builder.Call(std::make_shared<const Graph>(body.Finish()), {vector}, graph_.values[of].name);
   }
 
   // Returns a call whose kernel takes extrema from the results of the joint kernels, as tensors [1], which any shape
@@ -123,8 +124,7 @@ class JointExtremaPass {
     }
     body.Output(now.at(from.outputs[0]), "");
     operands.insert(operands.end(), constants.begin(), constants.end());
-    const ValueId result =
-        rewriter_.builder.Call(std::make_shared<const Graph>(body.Finish()), operands, call.name);
+    const ValueId result = rewriter_.builder.Call(std::make_shared<const Graph>(body.Finish()), operands, call.name);
     return rewriter_.builder.Reshape(result, graph_.Spec(call.output).shape);
   }
 

@@ -37,7 +37,8 @@ bool HasNoEmptyWindow(const PoolAttrs& pool) {
 
 class QuantizedViewsPass {
  public:
-  explicit QuantizedViewsPass(const Graph& graph)
+  // `transposes`: the kernels of transposes take in arithmetic before them.
+  QuantizedViewsPass(const Graph& graph, bool transposes)
       : graph_(graph), rewriter_(graph), joins_readers_(graph.values.size(), true) {
     const std::vector<int> uses = graph.UseCounts();
     std::vector<bool> is_multiplied(graph.values.size(), false);  // by value: a product or window reads it or a view
@@ -45,11 +46,10 @@ class QuantizedViewsPass {
     for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
       const bool multiplied =
           KindOf(node->op) == OpKind::kAnchor || (MovesNumbers(*node) && is_multiplied[node->output]);
-      // The kernel of a transpose takes in what is element by element before it, but no kernel is made of a transpose
-      // that a product reads in place.
-      const bool transposes = node->op == Op::kTranspose && uses[node->inputs[0]] == 1 && !multiplied;
+      // No kernel is made of a transpose that a product reads in place.
+      const bool is_kernel = node->op == Op::kTranspose && uses[node->inputs[0]] == 1 && !multiplied;
       const bool joins = KindOf(node->op) == OpKind::kElementwise || std::holds_alternative<AxesAttrs>(node->attrs) ||
-                         (MovesNumbers(*node) && joins_readers_[node->output]) || transposes;
+                         (MovesNumbers(*node) && joins_readers_[node->output]) || (transposes && is_kernel);
       for (const ValueId v : node->inputs) {
         joins_readers_[v] = joins_readers_[v] && joins;
         is_multiplied[v] = is_multiplied[v] || multiplied;
@@ -164,7 +164,11 @@ class QuantizedViewsPass {
 }  // namespace
 
 Result<Graph> QuantizedViews(const Graph& graph, const PassEnv& env) {
-  return DropDeadCode(QuantizedViewsPass(graph).Run(), env);
+  return DropDeadCode(QuantizedViewsPass(graph, /*transposes=*/false).Run(), env);
+}
+
+Result<Graph> QuantizedViewsOfKernels(const Graph& graph, const PassEnv& env) {
+  return DropDeadCode(QuantizedViewsPass(graph, /*transposes=*/true).Run(), env);
 }
 
 }  // namespace autotune::graph

@@ -139,6 +139,7 @@ TEST(IntegerProducts, ProductsOfComputedBytesBecomeProductsOfBytes) {
         for (const Product::Zero w_zero : {kNone, kConstant, kInput}) {
           for (const Computed& p :
                {Computed{x, w, x_zero, w_zero}, Computed{x, w, x_zero, w_zero, {2}, 33, 20, 3},
+                Computed{x, w, x_zero, w_zero, {2}, 33, 18, 64},
                 Computed{.x = x, .w = w, .x_zero = x_zero, .w_zero = w_zero, .lead = {3}, .transposed = true},
                 Computed{.x = x, .w = w, .x_zero = x_zero, .w_zero = w_zero, .zero_point = 1 << 20}}) {
             const Graph g = Make(p), now = Rewritten(g);
@@ -153,7 +154,7 @@ TEST(IntegerProducts, ProductsOfComputedBytesBecomeProductsOfBytes) {
 
 TEST(IntegerProducts, OtherComputedProductsStay) {
   for (const Computed& p :
-       {Computed{.k = 12}, Computed{.k = 18, .n = 64}, Computed{.m = 31}, Computed{.zero_shape = {32, 1}},
+       {Computed{.k = 12}, Computed{.k = 18, .n = 63}, Computed{.m = 31}, Computed{.zero_shape = {32, 1}},
         Computed{.x_zero = Product::kNone, .w_zero = Product::kInput, .zero_shape = {5}}}) {
     const Graph g = Make(p), now = Rewritten(g);
     EXPECT_FALSE(IsOfBytes(now)) << GraphText(now);

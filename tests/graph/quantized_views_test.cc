@@ -21,7 +21,7 @@ Graph Made(const Build& build, const ByteScale& s = {}) {
 }
 
 Graph Rewritten(const Graph& g) {
-  const Graph now = *QuantizedViews(g, {});
+  const Graph now = *QuantizedViewsOfKernels(g, {});
   ExpectEqualOutputs(g, now);
   return now;
 }
@@ -78,6 +78,10 @@ TEST(QuantizedViews, ReshapesBeforeTransposesReadBytes) {
     return m.b.Must(Op::kMatmul, {x, softmax(m, m.b.Transpose(x, {1, 0}))});
   };
   EXPECT_FALSE(ReadsBytes(Op::kReshape, reshape(twice))) << "another node reads it, too";
+  const Graph first = *QuantizedViews(Made(reshape(transpose(softmax))), {});
+  for (const Node& node : first.nodes)
+    if (node.op == Op::kReshape)
+      EXPECT_EQ(first.Spec(node.output).dtype, DType::Float(32)) << "later passes join views";
 }
 
 TEST(QuantizedViews, OthersReadFloats) {

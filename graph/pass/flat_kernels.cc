@@ -37,7 +37,7 @@ class FlatKernelsPass {
 
   Graph Run() {
     for (const Node& node : graph_.nodes) {
-      if (node.op == Op::kFused && (IsExtremum(*node.body) || IsOfElements(*node.body))) {
+      if (node.op == Op::kFused && !ReadsConstants(node) && (IsExtremum(*node.body) || IsOfElements(*node.body))) {
         rewriter_.Set(node.output, Flat(node));
       } else {
         rewriter_.Copy(node);
@@ -47,6 +47,12 @@ class FlatKernelsPass {
   }
 
  private:
+  // Returns whether the kernel reads a constant of several elements, which other kernels may need in its shape.
+  bool ReadsConstants(const Node& call) const {
+    return std::ranges::any_of(call.inputs,
+                               [&](ValueId v) { return graph_.FindConstant(v) && graph_.Spec(v).NumElements() > 1; });
+  }
+
   static Shape FlatShape(const TensorSpec& spec) {
     return spec.NumElements() == 1 ? Shape{} : Shape{spec.NumElements()};
   }

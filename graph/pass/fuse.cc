@@ -201,7 +201,7 @@ class Fuser {
       if (next == node) return true;
       const ValueId tail = graph_.nodes[next].output;
       next = readers_.OnlyOneOf(tail);
-      if (next < 0 || KindOf(graph_.nodes[next].op) != OpKind::kElementwise ||
+      if (next < 0 || group_[next] >= 0 || KindOf(graph_.nodes[next].op) != OpKind::kElementwise ||
           graph_.Spec(graph_.nodes[next].output).shape != graph_.Spec(tail).shape)
         return false;
     }

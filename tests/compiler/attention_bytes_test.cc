@@ -75,6 +75,8 @@ std::string SketchesOf(const Attention& a, const Target& target) {
 
 TEST(AttentionOfBytes, InstructionsApply) {
   EXPECT_NE(SketchesOf({}, Cpu("znver4")).find("attention:columns"), std::string::npos);
+  EXPECT_NE(SketchesOf({.keys = 21, .width = 32}, Cpu("znver4")).find("attention:columns"), std::string::npos)
+      << "zeros behind the weights of a query";
   const std::string tiles = SketchesOf({.rows = 64, .keys = 64, .width = 64}, Cpu("sapphirerapids"));
   EXPECT_NE(tiles.find(":tiles"), std::string::npos) << tiles;
   EXPECT_EQ(tiles.find("attention:columns"), std::string::npos) << tiles;
@@ -84,11 +86,11 @@ TEST(AttentionOfBytes, EverySketchComputesTheSame) {
   Rng rng(45);
   const auto zero = [&](double other) { return rng.Below(2) ? other : 0; };
   for (const char* cpu : {"znver4", "sapphirerapids"}) {
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 5; ++i) {
       const Attention a = {.heads = 1 + static_cast<int64_t>(rng.Below(3)),
                            .rows = 32 + static_cast<int64_t>(rng.Below(9)),
-                           .keys = 16 + 4 * static_cast<int64_t>(rng.Below(3)),
-                           .width = 16 + 4 * static_cast<int64_t>(rng.Below(2)),
+                           .keys = i == 0 ? 19 : 16 + 4 * static_cast<int64_t>(rng.Below(3)),
+                           .width = i == 0 ? 32 : 16 + 4 * static_cast<int64_t>(rng.Below(2)),
                            .query_zero = zero(3),
                            .key_zero = zero(-5),
                            .value_zero = zero(7),

@@ -81,7 +81,9 @@ TEST(TransposedBytes, InstructionsApply) {
     EXPECT_EQ(SketchesWith(":tiles", corrected, Amx()), 2);
     Product odd = p;
     odd.k = 63;
-    EXPECT_EQ(SketchesWith(":dots", odd, Vnni()), 0) << "no whole number of groups";
+    EXPECT_EQ(SketchesWith(":dots", odd, Vnni()), 2) << "zeros make it whole groups";
+    odd.n = 31;
+    EXPECT_EQ(SketchesWith(":dots", odd, Vnni()), 0) << "no whole number of groups, and few columns";
   }
 }
 

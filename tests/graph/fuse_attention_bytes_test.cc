@@ -68,6 +68,8 @@ TEST(FuseAttentionOfBytes, IsOneKernel) {
                        .value = {.scale = 0.125, .zero = 0, .type = DType::Int(8)}}),
             1)
       << "no sums";
+  EXPECT_EQ(KernelsOf({.weight = {.scale = 1.0 / 120, .zero = 9}, .keys = 21, .width = 32}), 2)
+      << "a kernel puts zeros behind the values";
   EXPECT_EQ(KernelsOf({.query = {.scale = 0.01, .zero = 0, .type = DType::Int(8)}}), 2)
       << "a kernel gives the queries the sign of the instruction";
 }
@@ -76,6 +78,7 @@ TEST(FuseAttentionOfBytes, OthersAreSeveral) {
   EXPECT_EQ(KernelsOf({.softmax = false}), 2);
   EXPECT_EQ(KernelsOf({.gives_weights = true}), 3);
   EXPECT_GT(KernelsOf({.sums_weights = true}), 1);
+  EXPECT_GT(KernelsOf({.keys = 21, .width = 16}), 2) << "columns too few to put zeros behind the terms of their sums";
   EXPECT_GT(KernelsOf({}, {.fuses_attention = false, .multiplies_bytes = true}), 1);
   EXPECT_GT(KernelsOf({}, {}), 1) << "no instruction multiplies bytes";
 }
@@ -84,7 +87,7 @@ TEST(FuseAttentionOfBytes, OthersAreSeveral) {
 TEST(FuseAttentionOfBytes, KeepsTheValuesOfAllShapes) {
   for (const int64_t rows : {1, 7, 40})
     for (const int64_t keys : {1, 3, 16, 21})
-      for (const int64_t width : {1, 16, 17})
+      for (const int64_t width : {1, 16, 17, 32, 33})
         for (const double zero : {0.0, 9.0})
           KernelsOf({.weight = {.scale = 1.0 / 200, .zero = zero}, .rows = rows, .keys = keys, .width = width});
 }

@@ -154,7 +154,7 @@ TEST(IntegerProducts, ProductsOfComputedBytesBecomeProductsOfBytes) {
 
 TEST(IntegerProducts, OtherComputedProductsStay) {
   for (const Computed& p :
-       {Computed{.k = 12}, Computed{.k = 18, .n = 63}, Computed{.m = 31}, Computed{.zero_shape = {32, 1}},
+       {Computed{.k = 12}, Computed{.k = 18, .n = 31}, Computed{.m = 31}, Computed{.zero_shape = {32, 1}},
         Computed{.x_zero = Product::kNone, .w_zero = Product::kInput, .zero_shape = {5}}}) {
     const Graph g = Make(p), now = Rewritten(g);
     EXPECT_FALSE(IsOfBytes(now)) << GraphText(now);

@@ -137,6 +137,33 @@ TEST(PadTest, AnyDimension) {
   }
 }
 
+// A tensor whose loops are fewer than its dimensions keeps them behind which only the last dimension grows.
+TEST(PadTest, LoopsOfABatchStay) {
+  Rng rng(6);
+  const Tensor x = te::Placeholder("x", {6, 5});
+  const Tensor rows =
+      te::Compute("rows", te::NaturalAxes({6, 5}), {x}, [&](const std::vector<Expr>& i) { return x(i); }, {2, 3, 5});
+  const auto naive = [](const Shape& before, const Shape& after) {
+    return [=](const std::vector<Array>& v) {
+      Array out({2 + before[0] + after[0], 3 + before[1] + after[1], 5 + before[2] + after[2]});
+      ForEach(out.shape, [&](const Shape& i) {
+        const int64_t a = i[0] - before[0], b = i[1] - before[1], c = i[2] - before[2];
+        const bool inside = a >= 0 && a < 2 && b >= 0 && b < 3 && c >= 0 && c < 5;
+        out.at(i) = inside ? v[0].at({a * 3 + b, c}) : 7;
+      });
+      return out;
+    };
+  };
+  const Shape none = {0, 0, 0};
+  for (const Shape& after : {none, Shape{0, 0, 3}, Shape{0, 1, 3}, Shape{1, 0, 0}}) {
+    for (const Shape& before : {none, Shape{0, 0, 2}, Shape{0, 1, 0}}) {
+      const Tensor y = Pad("pad", rows, before, after, 7);
+      EXPECT_EQ(Mismatch({x}, y, naive(before, after), rng), "");
+      EXPECT_EQ(y->axes.size(), before == none && after[0] + after[1] == 0 ? 2u : 3u);
+    }
+  }
+}
+
 TEST(PadTest, BetweenElementsAndFromInside) {
   Rng rng(7);
   Tensor x = te::Placeholder("x", {3, 4});

@@ -127,7 +127,7 @@ TEST_P(IntegerConformance, SumsAreExact) {
               static_cast<long long>(elements_));
 }
 
-INSTANTIATE_TEST_SUITE_P(Processors, IntegerConformance,
+INSTANTIATE_TEST_SUITE_P(Machines, IntegerConformance,
                          ::testing::Combine(::testing::ValuesIn(kMachines), ::testing::Range<uint64_t>(0, kParts)),
                          [](const auto& info) {
                            return std::get<0>(info.param).name + std::to_string(std::get<1>(info.param));

@@ -96,7 +96,8 @@ Result<Graph> SplitConcats(const Graph& graph, const PassEnv& env);
 Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env);
 
 // Moves views and maxima of dequantized numbers before the dequantization (quantized_views.cc), where the arithmetic
-// can join the kernels that read the result. Leaves out quantization of what the same scale and zero point dequantized.
+// can join the kernels that read the result, and transposes behind the quantization of their results. Leaves out
+// quantization of what the same scale and zero point dequantized.
 // Results stay equal, bit for bit. QuantizedViewsOfKernels also does this before a transpose that becomes a kernel,
 // which takes the arithmetic in. Other passes join such transposes with each other first.
 Result<Graph> QuantizedViews(const Graph& graph, const PassEnv& env);

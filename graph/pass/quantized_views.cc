@@ -4,11 +4,16 @@
 //   view(f32(x - z) s)  ->  f32(view(x) - z) s
 //
 // x has 8 bits; s and z are one number each. What is quantized again with the same scale and zero point is x itself.
+// Transposes before a quantization come behind it, where they move bytes, too:
+//
+//   quantize(transpose(y), s, z)  ->  transpose(quantize(y, s, z))
+//
 // Results stay equal, bit for bit.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <optional>
+#include <span>
 
 #include "graph/pass.h"
 #include "graph/pass/centered.h"
@@ -39,15 +44,14 @@ class QuantizedViewsPass {
  public:
   // `transposes`: the kernels of transposes take in arithmetic before them.
   QuantizedViewsPass(const Graph& graph, bool transposes)
-      : graph_(graph), rewriter_(graph), joins_readers_(graph.values.size(), true) {
-    const std::vector<int> uses = graph.UseCounts();
+      : graph_(graph), uses_(graph.UseCounts()), rewriter_(graph), joins_readers_(graph.values.size(), true) {
     std::vector<bool> is_multiplied(graph.values.size(), false);  // by value: a product or window reads it or a view
     for (const ValueId v : graph.outputs) joins_readers_[v] = false;
     for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
       const bool multiplied =
           KindOf(node->op) == OpKind::kAnchor || (MovesNumbers(*node) && is_multiplied[node->output]);
       // No kernel is made of a transpose that a product reads in place.
-      const bool is_kernel = node->op == Op::kTranspose && uses[node->inputs[0]] == 1 && !multiplied;
+      const bool is_kernel = node->op == Op::kTranspose && uses_[node->inputs[0]] == 1 && !multiplied;
       const bool joins = KindOf(node->op) == OpKind::kElementwise || std::holds_alternative<AxesAttrs>(node->attrs) ||
                          (MovesNumbers(*node) && joins_readers_[node->output]) || (transposes && is_kernel);
       for (const ValueId v : node->inputs) {
@@ -63,6 +67,8 @@ class QuantizedViewsPass {
         rewriter_.Set(node.output, *same);
       } else if (const std::optional<ValueId> now = ViewOfBytes(node)) {
         rewriter_.Set(node.output, *now);
+      } else if (const std::optional<ValueId> bytes = TransposedBytes(node)) {
+        rewriter_.Set(node.output, *bytes);
       } else {
         rewriter_.Copy(node);
       }
@@ -149,11 +155,37 @@ class QuantizedViewsPass {
     return x->bytes;
   }
 
+  // If the node ends the quantization of a transpose that nothing else reads, by one scale and zero point, returns the
+  // transpose of the quantized operand.
+  std::optional<ValueId> TransposedBytes(const Node& node) {
+    if (node.op != Op::kCast || !IsByte(graph_.Spec(node.output).dtype)) return std::nullopt;
+    const std::optional<Rounded> rounded = RoundedOf(graph_, node.inputs[0]);
+    const Node* quotient = rounded ? graph_.Producer(rounded->x) : nullptr;
+    if (!quotient || (quotient->op != Op::kDiv && quotient->op != Op::kMul)) return std::nullopt;
+    const Node* transpose = ProducerOf(graph_, quotient->inputs[0], Op::kTranspose);
+    if (!transpose) return std::nullopt;
+    // The values behind the transpose, each of which only the next one reads, and what they are combined with.
+    const ValueId values[] = {transpose->output,  rounded->x,         rounded->rounded,
+                              rounded->behind[0], rounded->behind[1], rounded->behind[2]};
+    const ValueId numbers[] = {quotient->inputs[1], rounded->zero, rounded->low, rounded->high};
+    if (std::ranges::any_of(values, [&](ValueId v) { return uses_[v] != 1; })) return std::nullopt;
+    if (std::ranges::any_of(numbers, [&](ValueId v) { return graph_.Spec(v).NumElements() != 1; })) return std::nullopt;
+    ValueId y = rewriter_.Map(transpose->inputs[0]);
+    for (const ValueId v : std::span(values).subspan(1)) {
+      const Node& step = *graph_.Producer(v);
+      std::vector<ValueId> inputs = {y};
+      if (step.inputs.size() > 1) inputs.push_back(rewriter_.Map(step.inputs[1]));
+      y = Must(step.op, inputs, step.attrs, step.name);
+    }
+    return Must(Op::kTranspose, {Must(Op::kCast, {y}, node.attrs, node.name)}, transpose->attrs, transpose->name);
+  }
+
   ValueId Must(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, const std::string& name = "") {
     return rewriter_.builder.Must(op, std::move(inputs), std::move(attrs), name);
   }
 
   const Graph& graph_;
+  const std::vector<int> uses_;  // by value
   Rewriter rewriter_;
   // By value: the kernels of all its readers take in arithmetic before it: they compute element by element, or move its
   // numbers to such readers, or transpose.

@@ -119,6 +119,34 @@ int RoundingsOf(const ByteScale& first, const ByteScale& second) {
   return CountOps(Rewritten(m.b.Finish()), Op::kRound);
 }
 
+// Returns whether the transpose of an image of floats gives bytes after the pass. `build`: what follows the transpose.
+bool TransposesBytes(const Build& build) {
+  Quantizer m(3);
+  m.b.Output(build(m, m.b.Must(Op::kTranspose, {m.b.Input("x", F32(kImage))}, kTransposed)), "y");
+  const Graph now = Rewritten(m.b.Finish());
+  for (const Node& node : now.nodes)
+    if (node.op == Op::kTranspose) return now.Spec(node.output).dtype.bits == 8;
+  ADD_FAILURE() << GraphText(now);
+  return false;
+}
+
+TEST(QuantizedViews, TransposesComeBehindQuantization) {
+  for (const ByteScale& s : {ByteScale{}, ByteScale{0.25, -3, DType::Int(8)}})
+    EXPECT_TRUE(TransposesBytes([&](Quantizer& m, ValueId x) { return m.Quantize(x, s); }));
+  EXPECT_FALSE(TransposesBytes([](Quantizer& m, ValueId x) {
+    m.b.Output(m.Relu(x), "other");
+    return m.Quantize(x, {});
+  })) << "another node reads the transpose";
+  EXPECT_FALSE(TransposesBytes([](Quantizer& m, ValueId x) {
+    const ValueId scales = m.Random({10});
+    ValueId y = m.b.Must(Op::kRound, {m.b.Must(Op::kDiv, {x, scales})});
+    y = m.b.Must(Op::kAdd, {y, m.Number(3)});
+    y = m.b.Must(Op::kMin, {m.b.Must(Op::kMax, {y, m.Number(0)}), m.Number(255)});
+    return m.b.Must(Op::kCast, {y}, CastAttrs{DType::UInt(8)});
+  })) << "a scale for each column";
+  EXPECT_FALSE(TransposesBytes([](Quantizer& m, ValueId x) { return m.Quantize(m.Relu(x), {}); }));
+}
+
 TEST(QuantizedViews, EqualScalesRoundOnce) {
   const DType i8 = DType::Int(8);
   EXPECT_EQ(RoundingsOf({0.3, 100}, {0.3, 100}), 1);

@@ -32,8 +32,8 @@ std::string CanonicalText(const Graph& subgraph);
 
 // Returns the hash of a text that is equal for subgraphs that differ only in what no schedule depends on: the
 // one-element constants that element-wise sums, products, minima and maxima take, such as the scales and zero points of
-// a quantized layer, the bounds of a clip, the number of a padding that is not 0, and the signs of bytes that no product
-// or window reads.
+// a quantized layer, the bounds of a clip, the number of a padding that is not 0, and the signs of bytes that no
+// product or window reads.
 Hash128 FamilyOf(const Graph& subgraph);
 
 // Returns the operators in order: "conv2d_add_relu". Leaves out those of single numbers that the kernel computes first

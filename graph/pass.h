@@ -154,10 +154,10 @@ Result<Graph> DirectSums(const Graph& graph, const PassEnv& env);
 // element-wise nodes around them (a layer normalization in parts). It ends at the value of fewest bits if what follows
 // is cheap and can join the groups that read it. A group has one output and at most one anchor. The exception is
 // attention, which has two: a product of computed matrices, element-wise nodes, the softmax of its rows (as one node or
-// in parts), and the product of the result with a computed matrix. It is a group only if env.fuses_attention. It then
-// reads and stores transposed heads in place, as products of computed bytes do. Such a product also has the sums that
-// correct it by zero points. Other reshapes stay outside of groups, since they are aliases. Constants of one element
-// that only element-wise nodes read move into the body.
+// in parts), and the product of the result with a computed matrix. Both products are of floats or both of bytes. It is
+// a group only if env.fuses_attention. It then reads and stores transposed heads in place, as products of computed
+// bytes do. Such products also have the sums that correct them by zero points. Other reshapes stay outside of groups,
+// since they are aliases. Constants of one element that only element-wise nodes read move into the body.
 inline constexpr std::string_view kFuseAll = "all", kFuseNone = "none";
 inline constexpr std::string_view kFuseChoices[] = {kFuseAll, kFuseNone};
 inline constexpr TextOption kFuseGroups{"fuse_groups", kFuseAll, kFuseChoices,

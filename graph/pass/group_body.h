@@ -17,8 +17,7 @@ struct NodeGroup {
 };
 
 // Returns true if the node is a matrix product of floats whose right operand is computed, not constant, and has
-// several columns. Products of integers stay apart: those of bytes take a fraction of the time of floats, so that
-// reading their results again costs less.
+// several columns.
 bool IsComputedProduct(const Graph& graph, const Node& node);
 
 // Adds to `rewriter` a call of the group's body. The body includes the views that the group reads in place. Equal

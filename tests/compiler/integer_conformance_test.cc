@@ -31,11 +31,11 @@ struct Processor {
 void PrintTo(const Processor& machine, std::ostream* out) { *out << machine.name; }  // in GoogleTest's messages
 
 const Processor kMachines[] = {{"ThisCpu", "cpu", 40},
-                             {"Haswell", "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell", 8},
-                             {"AnyX86", "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64", 8},
-                             {"C", "c", 4},
-                             {"OpenCl", "opencl -num-cores=2 -max-threads=128 -shared=32K", 2},
-                             {"AnotherMachine", "", 48}};
+                               {"Haswell", "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell", 8},
+                               {"AnyX86", "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64", 8},
+                               {"C", "c", 4},
+                               {"OpenCl", "opencl -num-cores=2 -max-threads=128 -shared=32K", 2},
+                               {"AnotherMachine", "", 48}};
 
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);

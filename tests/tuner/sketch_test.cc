@@ -450,28 +450,6 @@ TEST(Sketch, WindowsTakeTheFewestVectorsOfTheirChannels) {
   }
 }
 
-// A block that no rule places keeps its loops. The program runs, and the sketch names the block.
-TEST(Sketch, BlocksThatNoRulePlacesKeepTheirLoops) {
-  const PrimFunc func = test::RowSums(6, 40);
-  Schedule cut(func);
-  for (const BlockView& block : ViewBlocks(func)) {  // the zeros that a sum begins with share its loops
-    if (block.reduction) ASSERT_TRUE(cut.Apply(DecomposeReduction{block.name, block.reduce.front().var}).ok());
-  }
-  auto sketches = GenerateSketches(cut.func(), TestTarget());
-  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
-  ASSERT_FALSE(sketches->empty());
-  Rng rng(1);
-  for (const Sketch& sketch : *sketches) {
-    EXPECT_NE(sketch.name.find("no rule places"), std::string::npos) << sketch.name;
-    Schedule schedule = Replay(cut.func(), Decide(sketch, DrawDecisions(sketch, rng))).value();
-    EXPECT_EQ(test::RunInterpreted(schedule.func()), test::RunInterpreted(func)) << ToText(schedule.func());
-  }
-  Target scalar = Target::Parse("llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64 -num-cores=2").value();
-  for (const Target& target : {TestTarget(), scalar})
-    for (const Sketch& sketch : GenerateSketches(func, target).value())
-      EXPECT_EQ(sketch.name.find("no rule places"), std::string::npos) << sketch.name;
-}
-
 // If an output has only a few columns, they are computed as a part of a vector, not as scalars. If it has one column
 // (the product with a vector, the convolution to one channel), the lanes lie along the sum. A convolution with one
 // output channel in each of several groups is computed in scalars.

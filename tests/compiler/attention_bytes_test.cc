@@ -80,12 +80,15 @@ TEST(AttentionOfBytes, InstructionsApply) {
   const std::string tiles = SketchesOf({.rows = 64, .keys = 64, .width = 64}, Cpu("sapphirerapids"));
   EXPECT_NE(tiles.find(":tiles"), std::string::npos) << tiles;
   EXPECT_EQ(tiles.find("attention:columns"), std::string::npos) << tiles;
+  const Target arm = *Target::Parse("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-v1 -num-cores=2");
+  EXPECT_NE(SketchesOf({}, arm).find("attention:columns"), std::string::npos);
 }
 
 TEST(AttentionOfBytes, EverySketchComputesTheSame) {
   Rng rng(45);
   const auto zero = [&](double other) { return rng.Below(2) ? other : 0; };
-  for (const char* cpu : {"znver4", "sapphirerapids"}) {
+  const Target arm = *Target::Parse("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-v1 -num-cores=2");
+  for (const Target& target : {Cpu("znver4"), Cpu("sapphirerapids"), arm}) {
     for (int i = 0; i < 5; ++i) {
       const Attention a = {.heads = 1 + static_cast<int64_t>(rng.Below(3)),
                            .rows = 32 + static_cast<int64_t>(rng.Below(9)),
@@ -95,9 +98,9 @@ TEST(AttentionOfBytes, EverySketchComputesTheSame) {
                            .key_zero = zero(-5),
                            .value_zero = zero(7),
                            .weight_zero = zero(9)};
-      const auto [func, label] = Kernel(a, Cpu(cpu));
+      const auto [func, label] = Kernel(a, target);
       ASSERT_FALSE(label.empty());
-      test::CheckSpace(func, 1, 1, Cpu(cpu));
+      test::CheckSpace(func, 1, 1, target);
       if (::testing::Test::HasFailure()) FAIL() << label << ToText(func);
     }
   }
